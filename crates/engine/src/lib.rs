@@ -8,17 +8,18 @@
 //!   Engine::execute(fragment)                 Engine::writer(object)
 //!        │ compiles, one run                       │ collects chunks
 //!        ▼                                         ▼
-//!   SCAN to the participants ── router ── STAGE to an owner, COMMIT to all
+//!   Scan to the participants ── router ── Insert to an owner, Commit to all
 //!        │                                         │
 //!   ┌────▼─────────────────────────────────────────▼────┐
 //!   │ Owner, one per AEU: partitions, dictionaries, tasks│
 //!   └────┬───────────────────────────────────────────────┘
-//!        ▼ BATCH… END
-//!   streams: streams with credits
+//!        ▼ Batch… End
+//!   result streams, with credits
 //! ```
 //!
-//! It composes what is below it: a `Partition` is a list of segments, a fragment becomes tasks that take
-//! turns, rows are written, and then made visible by the sequencer. It must not know SQL or where fragments come from.
+//! It composes what is below it. A partition is a list of segments. A fragment becomes tasks, whose slices take turns.
+//! Rows are written as uncommitted, and the sequencer makes them visible. It must not know SQL or where fragments come
+//! from.
 
 #![forbid(unsafe_code)]
 

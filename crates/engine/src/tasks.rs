@@ -8,6 +8,7 @@ pub(crate) mod handler;
 pub(crate) mod insert;
 pub(crate) mod keys;
 pub(crate) mod owner;
+pub(crate) mod panics;
 pub(crate) mod questions;
 pub(crate) mod recode;
 pub(crate) mod reorganize;

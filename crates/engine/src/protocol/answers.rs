@@ -60,7 +60,7 @@ impl Words for Deleted {
 
 macro_rules! replies {
     ($($name:ident),* $(,)?) => {
-        $(impl Reply for $name {})*
+        $(impl<C> Reply<C> for $name {})*
     };
 }
 

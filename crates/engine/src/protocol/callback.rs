@@ -58,6 +58,11 @@ impl HandOverId {
     pub fn transfer(self) -> TransferId {
         TransferId(self.0)
     }
+
+    /// The part, of a batch.
+    pub fn part(self) -> PartId {
+        PartId(self.0)
+    }
 }
 
 impl Callback for StatementId {

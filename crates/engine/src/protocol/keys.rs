@@ -46,8 +46,11 @@ impl Request for MoveOut {
     type Reply = MovedOut;
 }
 
-/// From owner to owner: keys, and batches that follow them. All of it is of one kind, so that it arrives in the order
-/// in which it was sent.
+/// From owner to owner: keys, and batches that follow them.
+///
+/// It is two requests in one, the only one that is. Commands arrive in order only if they are of one kind, and a batch
+/// must not overtake its keys. Keys come from an owner, who gets the reply. A batch comes from a client, who gets what
+/// [`ExecuteKeys`] is answered with: see [`Asked::of_batch`](super::asked::Asked::of_batch).
 pub(crate) struct HandOver {
     pub object: Arc<KeyObject>,
     pub what: Handed,
@@ -56,14 +59,14 @@ pub(crate) struct HandOver {
 impl Request for HandOver {
     const RANK: Rank = Rank::Scan;
     type Callback = HandOverId;
-    /// Of keys. A batch goes back to its client.
+    /// Of keys only.
     type Reply = TransferAcknowledged;
 }
 
 /// What the new owner says of keys that were handed over.
 pub(crate) struct TransferAcknowledged(pub Acknowledgement);
 
-impl Reply for TransferAcknowledged {}
+impl Reply<<TransferAcknowledged as Request>::Callback> for TransferAcknowledged {}
 
 impl Request for TransferAcknowledged {
     const RANK: Rank = Rank::Reply;

@@ -44,7 +44,7 @@ pub(crate) enum Parcel {
 
 messages! {
     /// What an owner may get.
-    enum ToOwner, OwnerKind from 0 {
+    requests enum ToOwner, OwnerKind from 0 {
         Insert: parcel,
         Adopt: parcel,
         Delete: parcel,
@@ -80,7 +80,7 @@ messages! {
 
 messages! {
     /// What a client may get.
-    enum ToClient, ClientKind from 128 {
+    answers enum ToClient, ClientKind from 128 {
         Done: words Reply,
         Deleted: words Reply,
         Rejected: parcel Reply,

@@ -10,6 +10,7 @@
 
 use super::callback::Callback;
 use super::lists::Parcel;
+use super::request::Request;
 use super::words::Words;
 use eris_aeu::AeuContext;
 use eris_route::{Endpoint, Header, Rank};
@@ -31,9 +32,6 @@ pub(crate) trait Message: Sized {
 pub(crate) trait List: Sized {
     /// The message of a command.
     fn unpack(kind: u16, words: &[u64], parcel: Option<Box<Parcel>>) -> Self;
-
-    /// Whether somebody waits for the answer to a message of this kind.
-    fn is_awaited(kind: u16) -> bool;
 }
 
 /// A message of a list.
@@ -76,27 +74,55 @@ impl Packed {
 /// The list of what one kind of receiver may get: an enum, the kind of each of its messages, and how they are packed
 /// and unpacked.
 ///
-/// A row names a message, whether it travels as `words` or as a `parcel`, and its rank, unless it is a [`Request`],
-/// which has one.
-///
-/// [`Request`]: super::request::Request
+/// A row names a message, and whether it travels as `words` or as a `parcel`. In a list of `requests` each message must
+/// be a [`Request`], which has a rank. In a list of `answers` the row names the rank.
 macro_rules! messages {
     (
         $(#[$meta:meta])*
-        enum $list:ident, $kind:ident from $first:literal { $($name:ident: $form:ident $($rank:ident)?),* $(,)? }
+        requests enum $list:ident, $kind:ident from $first:literal { $($name:ident: $form:ident),* $(,)? }
+    ) => {
+        messages! {
+            @list $(#[$meta])* $list, $kind, $first,
+            $($name: $form <$name as $crate::protocol::request::Request>::RANK;)*
+        }
+
+        impl $kind {
+            /// The kind of a command.
+            pub fn of(kind: u16) -> Self {
+                match kind {
+                    $(kind if kind == <$name as $crate::protocol::message::Message>::KIND => $kind::$name,)*
+                    _ => unreachable!("no request is of kind {kind}"),
+                }
+            }
+        }
+    };
+    (
+        $(#[$meta:meta])*
+        answers enum $list:ident, $kind:ident from $first:literal {
+            $($name:ident: $form:ident $rank:ident),* $(,)?
+        }
+    ) => {
+        messages! {
+            @list $(#[$meta])* $list, $kind, $first, $($name: $form eris_route::Rank::$rank;)*
+        }
+    };
+    (
+        @list $(#[$meta:meta])* $list:ident, $kind:ident, $first:literal,
+        $($name:ident: $form:ident $rank:expr;)*
     ) => {
         $(#[$meta])*
         pub(crate) enum $list {
             $($name($name)),*
         }
 
-        enum $kind {
+        /// Which of them a message is.
+        pub(crate) enum $kind {
             $($name),*
         }
 
         $(impl $crate::protocol::message::Message for $name {
             const KIND: u16 = $first + $kind::$name as u16;
-            const RANK: eris_route::Rank = messages!(@rank $name $($rank)?);
+            const RANK: eris_route::Rank = $rank;
 
             fn pack(self) -> $crate::protocol::message::Packed {
                 messages!(@pack $form $list $name self)
@@ -123,28 +149,7 @@ macro_rules! messages {
                 $(messages!(@unpack $form $list $name kind words);)*
                 unreachable!("no message of kind {kind} has no parcel")
             }
-
-            fn is_awaited(kind: u16) -> bool {
-                match kind {
-                    $(kind if kind == <$name as $crate::protocol::message::Message>::KIND => {
-                        messages!(@awaited $name $($rank)?)
-                    })*
-                    _ => false,
-                }
-            }
         }
-    };
-    (@awaited $name:ident) => {
-        <$name as $crate::protocol::request::Request>::AWAITED
-    };
-    (@awaited $name:ident $rank:ident) => {
-        false
-    };
-    (@rank $name:ident) => {
-        <$name as $crate::protocol::request::Request>::RANK
-    };
-    (@rank $name:ident $rank:ident) => {
-        eris_route::Rank::$rank
     };
     (@pack words $list:ident $name:ident $message:ident) => {
         $crate::protocol::message::Packed::of_words(&$message)
@@ -161,40 +166,61 @@ macro_rules! messages {
 }
 pub(crate) use messages;
 
-/// A message's header.
-pub(crate) fn header<M: Message>(
+/// A request's header.
+pub(crate) fn header<R: Request + Message>(
     object: ObjectId,
     sender: Endpoint,
-    callback: impl Callback,
+    callback: R::Callback,
 ) -> Header {
+    header_of::<R>(object, sender, callback.to_bits())
+}
+
+fn header_of<M: Message>(object: ObjectId, sender: Endpoint, callback: u64) -> Header {
     Header {
         kind: M::KIND,
         rank: M::RANK,
         object,
         sender,
-        callback: callback.to_bits(),
+        callback,
     }
 }
 
-/// Sends a message on behalf of this AEU.
-pub(crate) fn send<T, M: Message>(
+/// Sends a request on behalf of this AEU.
+pub(crate) fn send<T, R: Request + Message>(
+    cx: &mut Context<'_, T>,
+    to: Endpoint,
+    object: ObjectId,
+    callback: R::Callback,
+    request: R,
+) {
+    let header = header::<R>(object, cx.endpoint(), callback);
+    send_with(cx, to, header, request);
+}
+
+/// Sends a request on behalf of whoever has sent another one, and gets the answer.
+pub(crate) fn forward<T, R: Request + Message>(
+    cx: &mut Context<'_, T>,
+    to: Endpoint,
+    object: ObjectId,
+    (sender, callback): (Endpoint, R::Callback),
+    request: R,
+) {
+    send_with(cx, to, header::<R>(object, sender, callback), request);
+}
+
+/// Sends an answer. Only [`Asked`](super::asked::Asked) knows whose callback it is.
+pub(super) fn send_answer<T, M: Message>(
     cx: &mut Context<'_, T>,
     to: Endpoint,
     object: ObjectId,
     callback: impl Callback,
-    message: M,
+    answer: M,
 ) {
-    let header = header::<M>(object, cx.endpoint(), callback);
-    forward(cx, to, header, message);
+    let header = header_of::<M>(object, cx.endpoint(), callback.to_bits());
+    send_with(cx, to, header, answer);
 }
 
-/// Sends a message with this header: on behalf of whoever is its sender, and gets the answer.
-pub(crate) fn forward<T, M: Message>(
-    cx: &mut Context<'_, T>,
-    to: Endpoint,
-    header: Header,
-    message: M,
-) {
+fn send_with<T, M: Message>(cx: &mut Context<'_, T>, to: Endpoint, header: Header, message: M) {
     let mut packed = message.pack();
     let (words, parcel) = packed.take();
     cx.send(to, header, words, parcel);

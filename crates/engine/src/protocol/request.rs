@@ -10,19 +10,14 @@ pub(crate) trait Request: Sized {
     /// What the callback is to its sender.
     type Callback: Callback;
     /// What it is answered with, if somebody waits.
-    type Reply: Reply;
-    /// Whether somebody waits, who must hear of it if the owner panics.
-    const AWAITED: bool = <Self::Reply as Reply>::IS_SENT;
+    type Reply: Reply<Self::Callback>;
 }
 
-/// What a request is answered with.
-pub(crate) trait Reply {
-    const IS_SENT: bool = true;
-}
+/// What requests with these callbacks are answered with. A client takes an answer whatever its callback is. To an owner
+/// an answer is a request, whose callback must be the same.
+pub(crate) trait Reply<C> {}
 
 /// Nobody waits.
 pub(crate) enum NoReply {}
 
-impl Reply for NoReply {
-    const IS_SENT: bool = false;
-}
+impl<C> Reply<C> for NoReply {}

@@ -122,7 +122,7 @@ impl WorkQueue {
 pub(crate) enum Help<'a> {
     /// A chunk.
     Claimed(&'a ChunkView),
-    /// Nothing yet, but a large partition is still to be published; HELP will come.
+    /// Nothing yet, but a large partition is still to be published; [`Help`](super::runs::Help) will come.
     Later,
     /// Nothing any more.
     Nothing,

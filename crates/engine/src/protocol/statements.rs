@@ -168,7 +168,7 @@ impl Request for Intern {
 /// The answer to [`Intern`]: codes, or why there are none.
 pub(crate) struct Interned(pub Result<Codes, EngineError>);
 
-impl Reply for Interned {}
+impl Reply<<Interned as Request>::Callback> for Interned {}
 
 /// The newest dictionary of a column, or `None` if its strings are stored as they are from now on.
 pub(crate) struct Codes {

@@ -1,4 +1,4 @@
-//! What an AEU does with commands: each goes to whoever executes it, and so does each slice of a task, and each panic.
+//! What an AEU does with commands: each goes to whoever executes it, and so does each slice of a task.
 
 use super::adopt::AdoptTask;
 use super::build::BuildTask;
@@ -11,18 +11,13 @@ use super::owner::Owner;
 use super::recode::RecodeTask;
 use super::reorganize::ReorganizeTask;
 use super::scan::ScanTask;
-use crate::error::EngineError;
-use crate::protocol::answers::Panicked as PanickedAnswer;
 use crate::protocol::asked::Asked;
-use crate::protocol::callback::Callback;
-use crate::protocol::keys::{ExecuteKeys, HandOver, MoveOut, TransferAcknowledged};
+use crate::protocol::callback::RunId;
+use crate::protocol::keys::{ExecuteKeys, HandOver};
 use crate::protocol::lists::Parcel;
 use crate::protocol::lists::ToOwner;
-use crate::protocol::message::{List, Message, send};
-use crate::protocol::runs::{Repartition, RepartitionAborted, RepartitionEnd};
-use crate::protocol::statements::{Intern, Interned};
+use crate::protocol::message::{List, Message};
 use eris_aeu::{AeuContext, Group, Handler, Panicked, Slice};
-use eris_fragment::FragmentError;
 use eris_route::Header;
 use eris_types::ObjectId;
 
@@ -68,33 +63,39 @@ tasks_from!(
     Compact(CompactTask),
 );
 
-type Context<'a> = AeuContext<'a, Task, Parcel>;
+pub(super) type Context<'a> = AeuContext<'a, Task, Parcel>;
 
 impl Owner {
     fn execute_one(&mut self, header: &Header, message: ToOwner, cx: &mut Context<'_>) {
         let object = header.object;
         match message {
             ToOwner::Insert(insert) => {
-                let (task, number) = self.begin_insert(insert, Asked::of(header));
+                let asked = Asked::by(&insert, header);
+                let (task, number) = self.begin_insert(insert, asked);
                 let task = cx.spawn(Task::Insert(Box::new(task)));
                 self.wait_for_codes(number, task);
             }
             ToOwner::Adopt(adopt) => {
-                let task = AdoptTask::new(adopt, Asked::of(header));
-                cx.spawn(Task::Adopt(Box::new(task)));
+                let asked = Asked::by(&adopt, header);
+                cx.spawn(Task::Adopt(Box::new(AdoptTask::new(adopt, asked))));
             }
-            ToOwner::Delete(delete) => self.delete(&delete, Asked::of(header), cx),
+            ToOwner::Delete(delete) => self.delete(&delete, Asked::by(&delete, header), cx),
             ToOwner::Check(check) => {
-                cx.spawn(Task::Check(CheckTask::new(check, Asked::of(header))));
+                let asked = Asked::by(&check, header);
+                cx.spawn(Task::Check(CheckTask::new(check, asked)));
             }
             ToOwner::Commit(commit) => {
-                self.commit(&commit.0, object, Callback::from_bits(header.callback));
+                let statement = Asked::by(&commit, header).callback;
+                self.commit(&commit.0, object, statement);
             }
-            ToOwner::Abort(_) => self.abort(object, Callback::from_bits(header.callback)),
-            ToOwner::OfferChunks(wanted) => self.offer(wanted, Asked::of(header), cx),
-            ToOwner::Intern(strings) => self.intern(&strings, Asked::of(header), cx),
+            ToOwner::Abort(abort) => self.abort(object, Asked::by(&abort, header).callback),
+            ToOwner::OfferChunks(wanted) => self.offer(wanted, Asked::by(&wanted, header), cx),
+            ToOwner::Intern(strings) => {
+                self.intern(&strings, Asked::by(&strings, header), cx);
+            }
             ToOwner::Interned(codes) => {
-                self.interned(object, Callback::from_bits(header.callback), codes, cx);
+                let number = Asked::by(&codes, header).callback;
+                self.interned(object, number, codes, cx);
             }
             ToOwner::Scan(scan) => self.scan(scan.0, cx),
             ToOwner::Repartition(groups) => {
@@ -104,131 +105,70 @@ impl Owner {
             ToOwner::RepartitionEnd(end) => {
                 self.receive(end.run, |received| received.end(end.sent), cx);
             }
-            ToOwner::RepartitionAborted(_) => {
+            ToOwner::RepartitionAborted(aborted) => {
+                let run = Asked::by(&aborted, header).callback;
                 let message = "groups were lost".to_owned();
-                self.fail_run(header, format!("{:?}", header.sender), message, cx);
+                self.fail_run(run, format!("{:?}", header.sender), message, cx);
             }
             ToOwner::Credit(credit) => {
-                if let Some(run) = self.runs.get_mut(&Callback::from_bits(header.callback)) {
+                let run = Asked::by(&credit, header).callback;
+                if let Some(run) = self.runs.get_mut(&run) {
                     run.credits[credit.stream as usize] += credit.batches;
                     cx.resume(run.task);
                 }
             }
-            ToOwner::Help(_) | ToOwner::Cancel(_) => {
-                if let Some(run) = self.runs.get(&Callback::from_bits(header.callback)) {
-                    cx.resume(run.task);
-                }
+            ToOwner::Help(help) => self.resume_run(Asked::by(&help, header).callback, cx),
+            ToOwner::Cancel(cancel) => self.resume_run(Asked::by(&cancel, header).callback, cx),
+            ToOwner::ExecuteRows(rows) => {
+                let asked = Asked::by(&rows, header);
+                self.execute_rows(rows.0, asked, cx);
             }
-            ToOwner::ExecuteRows(rows) => self.execute_rows(rows.0, Asked::of(header), cx),
-            ToOwner::MoveOut(transfer) => self.move_out(transfer.0, Asked::of(header), cx),
-            ToOwner::TransferAcknowledged(answer) => self.acknowledged(header, answer.0, cx),
-            ToOwner::Measure(_) => self.measure(Asked::of(header), cx),
-            ToOwner::DropObject(_) => self.drop_object(Asked::of(header), cx),
+            ToOwner::MoveOut(transfer) => {
+                let asked = Asked::by(&transfer, header);
+                self.move_out(transfer.0, asked, cx);
+            }
+            ToOwner::TransferAcknowledged(answer) => {
+                let asked = Asked::by(&answer, header);
+                self.acknowledged(asked, answer.0, cx);
+            }
+            ToOwner::Measure(measure) => self.measure(Asked::by(&measure, header), cx),
+            ToOwner::DropObject(drop) => self.drop_object(Asked::by(&drop, header), cx),
             ToOwner::CollectGarbage(_) => {
                 if self.partitions.contains_key(&object) && self.collecting.insert(object) {
                     cx.spawn(Task::Collect(CollectTask::new(object)));
                 }
             }
             ToOwner::Build(build) => {
-                let task = BuildTask::new(build.object, build.index, Some(Asked::of(header)));
+                let asked = Some(Asked::by(&build, header));
+                let task = BuildTask::new(build.object, build.index, asked);
                 cx.spawn(Task::Build(task));
             }
-            ToOwner::DropIndex(_) => {
-                self.drop_index(object, Callback::from_bits(header.callback));
+            ToOwner::DropIndex(drop) => {
+                self.drop_index(object, Asked::by(&drop, header).callback);
             }
             ToOwner::Recode(recode) => {
-                cx.spawn(Task::Recode(RecodeTask::new(recode.0, Asked::of(header))));
+                let asked = Asked::by(&recode, header);
+                cx.spawn(Task::Recode(RecodeTask::new(recode.0, asked)));
             }
             ToOwner::Reorganize(what) => {
-                if self.reorganize(what, Asked::of(header), cx) {
+                if self.reorganize(what, Asked::by(&what, header), cx) {
                     cx.spawn(Task::Reorganize(ReorganizeTask::new(object)));
                 }
             }
-            ToOwner::Inspect(_) => self.inspect(Asked::of(header), cx),
-            ToOwner::Locate(_) => self.locate(Asked::of(header), cx),
+            ToOwner::Inspect(inspect) => self.inspect(Asked::by(&inspect, header), cx),
+            ToOwner::Locate(locate) => self.locate(Asked::by(&locate, header), cx),
             ToOwner::ExecuteKeys(_) | ToOwner::HandOver(_) => {
                 unreachable!("these are executed group by group")
             }
         }
     }
 
-    /// A slice has panicked: whoever waits for the task hears of it.
-    fn task_panicked(&mut self, task: Task, message: &str, cx: &mut Context<'_>) {
-        match task {
-            Task::Scan(mut scan) => {
-                let error = FragmentError::Panicked {
-                    worker: self.aeu.to_string(),
-                    object: scan.object(),
-                    message: message.to_owned(),
-                };
-                scan.fail(error, self, cx);
-            }
-            Task::Insert(mut insert) => insert.panicked(message, self, cx),
-            Task::Adopt(mut adopt) => adopt.panicked(message, self, cx),
-            // Nobody waits for it; the chunks stay as they are.
-            Task::Collect(collect) => collect.end(self),
-            Task::Check(mut check) => check.panicked(message, self, cx),
-            Task::Build(mut build) => build.panicked(message, self, cx),
-            Task::Recode(recode) => recode.panicked(message, self, cx),
-            Task::Reorganize(mut task) => task.panicked(message, self),
-            Task::MoveOut(task) => task.panicked(message, self, cx),
-            // Nobody waits for it; the segments stay as they are.
-            Task::Compact(task) => task.end(self),
+    /// There may be something to do again for a run, if it is not over here.
+    fn resume_run(&mut self, run: RunId, cx: &mut Context<'_>) {
+        if let Some(run) = self.runs.get(&run) {
+            cx.resume(run.task);
         }
     }
-
-    /// A group of commands has panicked: whoever waits for this one hears of it.
-    fn command_panicked(
-        &mut self,
-        kind: u16,
-        header: &Header,
-        message: &str,
-        cx: &mut Context<'_>,
-    ) {
-        let is_from_owner = header.sender.as_aeu().is_some();
-        if kind == HandOver::KIND && is_from_owner {
-            // As an answer, behind those that have been sent for what was done before.
-            self.distrust(header, message, cx);
-        } else if kind == TransferAcknowledged::KIND {
-            self.doubt(header, cx);
-        } else if kind == MoveOut::KIND && self.has_taken_in(header) {
-            // It will be answered.
-        } else if kind == Repartition::KIND || kind == RepartitionEnd::KIND {
-            // They will never be complete here. Who sent them fails the run for all, unless it has left already, having
-            // got everything from here; then the run is still there.
-            self.fail_run(header, self.aeu.to_string(), message.to_owned(), cx);
-            forward_abort(header, cx);
-        } else if kind == Intern::KIND {
-            let error = EngineError::Panicked {
-                worker: "the owner of a dictionary".to_owned(),
-                table: header.object.to_string(),
-                message: message.to_owned(),
-            };
-            Asked::<Intern>::of(header).answer(Interned(Err(error)), cx);
-        } else if ToOwner::is_awaited(kind) {
-            let callback = crate::protocol::callback::QuestionId(header.callback);
-            let answer = PanickedAnswer(message.to_owned());
-            send(cx, header.sender, header.object, callback, answer);
-        }
-    }
-
-    /// A run cannot be completed here.
-    fn fail_run(&mut self, header: &Header, worker: String, message: String, cx: &mut Context<'_>) {
-        if let Some(active) = self.runs.get(&Callback::from_bits(header.callback)) {
-            active.run.fail(FragmentError::Panicked {
-                worker,
-                object: header.object,
-                message,
-            });
-            cx.resume(active.task);
-        }
-    }
-}
-
-/// Tells a participant that groups of its own got lost.
-fn forward_abort(header: &Header, cx: &mut Context<'_>) {
-    let run = crate::protocol::callback::RunId::from_bits(header.callback);
-    send(cx, header.sender, header.object, run, RepartitionAborted);
 }
 
 impl Handler for Owner {

@@ -4,7 +4,6 @@ use super::OwnedKeys;
 use crate::key_index::batch::{KeyBatch, KeyOperation, RangeRead, Rest};
 use crate::key_index::layout::parts;
 use crate::key_index::segment::Segment;
-use eris_route::Header;
 use std::mem;
 use std::ops::Range;
 
@@ -12,9 +11,9 @@ use std::ops::Range;
 const FEW: usize = 32;
 
 impl OwnedKeys {
-    /// Executes batches in their order; lookups that follow each other become one if they have few keys for each
+    /// Executes batches, each with whoever wants it done, in their order; lookups that follow each other become one if they have few keys for each
     /// segment. What belongs to others is left.
-    pub fn execute(&mut self, batches: &mut [(Header, Box<KeyBatch>)]) {
+    pub fn execute<A>(&mut self, batches: &mut [(A, Box<KeyBatch>)]) {
         self.note_work();
         let keys = batches.iter().map(|(_, batch)| batch.left());
         self.asked += keys.sum::<usize>() as u64;
@@ -163,7 +162,7 @@ impl OwnedKeys {
         others
     }
 
-    fn get_together(&mut self, lookups: &mut [(Header, Box<KeyBatch>)]) {
+    fn get_together<A>(&mut self, lookups: &mut [(A, Box<KeyBatch>)]) {
         let mut keys = mem::take(&mut self.keys);
         keys.clear();
         keys.extend(lookups.iter().flat_map(|(_, batch)| &batch.keys));

@@ -6,14 +6,14 @@ use crate::key_index::owned::OwnedKeys;
 use crate::key_index::transfer::Handed;
 use crate::protocol::answers::KeysDone;
 use crate::protocol::asked::Asked;
-use crate::protocol::callback::{HandOverId, PartId};
+use crate::protocol::callback::HandOverId;
 use crate::protocol::keys::{ExecuteKeys, HandOver};
 use crate::protocol::lists::Parcel;
 use crate::protocol::lists::ToOwner;
 use crate::protocol::message::{Context, List, Message, forward};
 use crate::tasks::owner::Owner;
 use eris_aeu::Group;
-use eris_route::{Endpoint, Header};
+use eris_route::Endpoint;
 use eris_types::ObjectId;
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ impl Owner {
     ) {
         let batches = commands.map(|command| {
             match ToOwner::unpack(ExecuteKeys::KIND, command.words, command.parcel) {
-                ToOwner::ExecuteKeys(keys) => (command.header, keys.0),
+                ToOwner::ExecuteKeys(keys) => (Asked::by(&keys, &command.header), keys.0),
                 _ => unreachable!("commands of a group are of its kind"),
             }
         });
@@ -45,7 +45,7 @@ impl Owner {
     pub fn execute_keys<T>(
         &mut self,
         object: ObjectId,
-        mut batches: Vec<(Header, Box<KeyBatch>)>,
+        mut batches: Vec<(Asked<ExecuteKeys>, Box<KeyBatch>)>,
         cx: &mut Context<'_, T>,
     ) {
         let Some((_, first)) = batches.first() else {
@@ -55,7 +55,7 @@ impl Owner {
         if first.is_dropped() {
             return batches
                 .into_iter()
-                .for_each(|(request, batch)| answer(&request, batch, cx));
+                .for_each(|(asked, batch)| asked.answer(KeysDone(batch), cx));
         }
         if !self.key_indexes.contains_key(&object) {
             let index = first.object.clone();
@@ -63,9 +63,9 @@ impl Owner {
         }
         let keys = self.key_indexes.get_mut(&object).expect("made above");
         keys.execute(&mut batches);
-        for (request, mut batch) in batches {
+        for (asked, mut batch) in batches {
             let Some(key) = batch.next_key() else {
-                answer(&request, batch, cx);
+                asked.answer(KeysDone(batch), cx);
                 continue;
             };
             let (holder, news) = keys.holder(key);
@@ -74,24 +74,14 @@ impl Owner {
                 .news
                 .filter(|told| !(told.low..=told.high).contains(&key));
             batch.news = news.or(told);
-            let part = PartId(request.callback);
-            // It keeps its first sender, to whom it goes back.
-            let on = crate::protocol::message::header::<HandOver>(
-                object,
-                request.sender,
-                HandOverId::from(part),
-            );
             let message = HandOver {
                 object: batch.object.clone(),
                 what: Handed::Batch(batch),
             };
-            forward(cx, Endpoint::aeu(holder), on, message);
+            // It keeps its first sender, to whom it goes back.
+            let wanted_by = (asked.sender, HandOverId::from(asked.callback));
+            forward(cx, Endpoint::aeu(holder), object, wanted_by, message);
         }
         crate::held::reorganize::Reorganizable::work_for_lookups(keys, 0);
     }
-}
-
-/// Sends a batch back to whoever wants it done.
-fn answer<T>(request: &Header, batch: Box<KeyBatch>, cx: &mut Context<'_, T>) {
-    Asked::<ExecuteKeys>::of(request).answer(KeysDone(batch), cx);
 }

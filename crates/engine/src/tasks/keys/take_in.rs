@@ -11,7 +11,6 @@ use crate::protocol::lists::ToOwner;
 use crate::protocol::message::{Context, List, Message};
 use crate::tasks::owner::Owner;
 use eris_aeu::Group;
-use eris_route::Header;
 use eris_types::ObjectId;
 use std::sync::Arc;
 
@@ -28,41 +27,41 @@ impl Owner {
     ) {
         let (mut copies, mut batches) = (Vec::new(), Vec::new());
         for command in commands {
-            let request = command.header;
-            let HandOver { object, what } =
-                match ToOwner::unpack(HandOver::KIND, command.words, command.parcel) {
-                    ToOwner::HandOver(handed) => handed,
-                    _ => unreachable!("commands of a group are of its kind"),
-                };
+            let handed = match ToOwner::unpack(HandOver::KIND, command.words, command.parcel) {
+                ToOwner::HandOver(handed) => handed,
+                _ => unreachable!("commands of a group are of its kind"),
+            };
+            let asked = Asked::by(&handed, &command.header);
+            let HandOver { object, what } = handed;
             match what {
                 Handed::Link(segment) => {
                     if !object.is_dropped() {
                         self.keys_of(&object).link(*segment);
                     }
-                    acknowledge(&request, Acknowledgement::Link, cx);
+                    acknowledge(asked, Acknowledgement::Link, cx);
                 }
-                Handed::Batch(batch) => batches.push((request, batch)),
-                copy => copies.push((request, object, copy)),
+                Handed::Batch(batch) => batches.push((asked.of_batch(), batch)),
+                copy => copies.push((asked, object, copy)),
             }
         }
-        for (request, object, copy) in copies {
-            self.take_in(&request, &object, copy, cx);
+        for (asked, object, copy) in copies {
+            self.take_in(asked, &object, copy, cx);
         }
         self.compact(object, cx);
-        if let Some((request, _)) = batches.first() {
-            self.execute_keys(request.object, batches, cx);
+        if let Some((asked, _)) = batches.first() {
+            self.execute_keys(asked.object, batches, cx);
         }
     }
 
     /// Takes in some more of a copy.
     fn take_in<T>(
         &mut self,
-        request: &Header,
+        asked: Asked<HandOver>,
         object: &Arc<KeyObject>,
         what: Handed,
         cx: &mut Context<'_, T>,
     ) {
-        let copy = copy_of(request);
+        let copy = copy_of(asked);
         let taken = match what {
             Handed::GiveUp => {
                 self.rejected.remove(&copy);
@@ -71,7 +70,7 @@ impl Owner {
             Handed::Again { number, keys } => {
                 let standing = self.standing(copy, keys);
                 let answer = Acknowledgement::Certain(number, standing);
-                return acknowledge(request, answer, cx);
+                return acknowledge(asked, answer, cx);
             }
             _ if object.is_dropped() => Err(DROPPED.to_owned()),
             _ if self.rejected.contains(&copy) => Err(GIVEN_UP.to_owned()),
@@ -88,7 +87,7 @@ impl Owner {
                 Acknowledgement::Failed(reason)
             }
         };
-        acknowledge(request, answer, cx);
+        acknowledge(asked, answer, cx);
     }
 
     /// What has become of a copy, of which these keys were sent and may have been taken in.
@@ -110,20 +109,19 @@ impl Owner {
 
     /// A command of a transfer panicked: what it was about cannot be trusted. The former owner gives it up, whatever
     /// there was.
-    pub fn distrust<T>(&mut self, header: &Header, message: &str, cx: &mut Context<'_, T>) {
-        self.rejected.insert(copy_of(header));
+    pub fn distrust<T>(&mut self, asked: Asked<HandOver>, message: &str, cx: &mut Context<'_, T>) {
+        self.rejected.insert(copy_of(asked));
         let reason = format!("the new owner panicked: {message}");
-        acknowledge(header, Acknowledgement::Doubt(reason), cx);
+        acknowledge(asked, Acknowledgement::Doubt(reason), cx);
     }
 }
 
 /// The copy that a command is about.
-fn copy_of(request: &Header) -> (ObjectId, TransferId) {
-    let asked = Asked::<HandOver>::of(request);
+fn copy_of(asked: Asked<HandOver>) -> (ObjectId, TransferId) {
     (asked.object, asked.callback.transfer())
 }
 
 /// Tells a former owner what became of what it sent.
-fn acknowledge<T>(request: &Header, answer: Acknowledgement, cx: &mut Context<'_, T>) {
-    Asked::<HandOver>::of(request).answer(TransferAcknowledged(answer), cx);
+fn acknowledge<T>(asked: Asked<HandOver>, answer: Acknowledgement, cx: &mut Context<'_, T>) {
+    asked.answer(TransferAcknowledged(answer), cx);
 }

@@ -1,9 +1,11 @@
 //! What an AEU sends to the result streams of a fragment.
 
 use super::{ScanState, ScanTask};
-use crate::protocol::answers::{Batch, End};
-use crate::protocol::message::{Context, send};
+use crate::protocol::answers::End;
+use crate::protocol::asked::Asked;
+use crate::protocol::message::Context;
 use crate::protocol::run::Run;
+use crate::protocol::runs::Scan;
 use crate::tasks::owner::Owner;
 use arrow_array::RecordBatch;
 use eris_fragment::FragmentError;
@@ -40,7 +42,7 @@ impl ScanTask {
         };
         let mut is_all = true;
         for out in &mut self.streams {
-            let receiver = &self.run.streams[out.stream];
+            let receiver = receiver(&self.run, out.stream);
             if self.run.is_dropped(out.stream) {
                 out.batches.clear();
             }
@@ -49,8 +51,7 @@ impl ScanTask {
                 && let Some(batch) = out.batches.pop_front()
             {
                 *credits -= 1;
-                let (object, run) = (self.run.object.id, self.run.id);
-                send(cx, receiver.endpoint, object, run, Batch(batch));
+                receiver.batch(batch, cx);
             }
             // A stream that is read to its end must not wait until another one is read.
             if self.state == ScanState::Draining && out.batches.is_empty() {
@@ -91,9 +92,17 @@ impl StreamQueue {
         cx: &mut Context<'_, T>,
     ) {
         if !std::mem::replace(&mut self.has_ended, true) {
-            let endpoint = run.streams[self.stream].endpoint;
-            send(cx, endpoint, run.object.id, run.id, End(result));
+            receiver(run, self.stream).answer(End(result), cx);
         }
+    }
+}
+
+/// Who gets what is sent to a stream, which need not be who has sent the request.
+fn receiver(run: &Run, stream: usize) -> Asked<Scan> {
+    Asked {
+        sender: run.streams[stream].endpoint,
+        object: run.object.id,
+        callback: run.id,
     }
 }
 
