@@ -7,9 +7,9 @@
 //!                                                               resolve ── plan ── run ──▶ Outcome
 //! ```
 //!
-//! The first line is [`Request::text`] and [`Request::lookup`]. A plan that is found and light runs in the client's own
-//! thread ([`serving`](super::serving)); [`begin`] is all the rest, in a task. A prepared statement has been parsed
-//! already, and has values in the place of a mask. `EXECUTE` begins anew as such a statement.
+//! Masking and lookup are [`Request::text`] and [`Request::lookup`]. A plan that is found and light runs in the client's
+//! own thread, see [`serving`](super::serving). [`begin`] is all the rest, in a task. A prepared statement has been
+//! parsed already, and has values in the place of a mask. `EXECUTE` begins anew as such a statement.
 //!
 //! On the general path each kind of statement resolves and plans what it needs ([`dispatch`]): a query all of it, CREATE
 //! TABLE only its defaults and CHECK conditions.
