@@ -7,12 +7,12 @@
 //!                                                               resolve ── plan ── run ──▶ Outcome
 //! ```
 //!
-//! Masking and lookup are [`Request::text`] and [`Request::lookup`]. A plan that is found and light runs in the client's
-//! own thread, see [`serving`](super::serving). [`begin`] is all the rest, in a task. A prepared statement has been
+//! Masking and lookup are [`Request::text`] and [`Request::lookup`]. A plan that is found and light runs in the thread
+//! of its client, see [`serving`](super::serving). [`begin`] is all the rest, in a task. A prepared statement has been
 //! parsed already, and has values in the place of a mask. `EXECUTE` begins anew as such a statement.
 //!
-//! On the general path each kind of statement resolves and plans what it needs ([`dispatch`]): a query all of it, CREATE
-//! TABLE only its defaults and CHECK conditions.
+//! On the general path each kind of statement resolves and plans what it needs ([`dispatch`]): a query all of it,
+//! CREATE TABLE only its defaults and CHECK conditions.
 
 use super::dispatch;
 use super::prepared::Prepared;
