@@ -75,7 +75,7 @@ async fn balance(
     statement: &Statement,
 ) -> Result<Begun, SqlError> {
     let wrong = || {
-        SqlError::invalid(Mistake::UndefinedFunction, "eris.balance takes the name of a table, as text, and perhaps how it is to be balanced from now on")
+        SqlError::invalid(Mistake::UndefinedFunction, "eris.balance takes the name of a table, as a string, and perhaps how it is to be balanced from now on")
             .with_hint(Some("CALL eris.balance('schema.table'), or CALL eris.balance('schema.table', 'off'); also 'one_shot', 'moving_average', and 'default', which is what SET balancing says; neighbours => 4 and threshold => 10 may follow"))
     };
     let given = named(call).ok_or_else(wrong)?;
@@ -166,7 +166,7 @@ async fn reorganize(
     let name = argument(call).and_then(table_name).ok_or_else(|| {
         SqlError::invalid(
             Mistake::UndefinedFunction,
-            "eris.reorganize takes the name of a table, as text",
+            "eris.reorganize takes the name of a table, as a string",
         )
         .with_hint(Some("CALL eris.reorganize('schema.table')"))
     })?;
@@ -200,7 +200,7 @@ async fn recode(
     let name = argument(call).and_then(table_name).ok_or_else(|| {
         SqlError::invalid(
             Mistake::UndefinedFunction,
-            "eris.recode takes the name of a table, as text",
+            "eris.recode takes the name of a table, as a string",
         )
         .with_hint(Some("CALL eris.recode('schema.table')"))
     })?;
