@@ -72,3 +72,17 @@ pub fn insert_before(rules: &mut Vec<PhysicalRule>, name: &str, rule: PhysicalRu
     let place = rules.iter().position(|other| other.name() == name);
     rules.insert(place.expect("DataFusion has this rule"), rule);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_rules_that_push_filters_down_are_held_back() {
+        let rules = physical_rules();
+        let held = |rule: &&PhysicalRule| format!("{rule:?}").starts_with("UnlessSameNames");
+        let mut names: Vec<&str> = rules.iter().filter(held).map(|rule| rule.name()).collect();
+        names.sort_unstable();
+        assert_eq!(names, ["FilterPushdown", "FilterPushdown(Post)"]);
+    }
+}

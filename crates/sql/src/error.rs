@@ -5,6 +5,7 @@ pub(crate) mod error_text;
 pub(crate) mod position;
 pub(crate) mod sql_terms;
 mod sqlstate;
+pub(crate) mod values;
 
 pub use sqlstate::{Mistake, SqlState, Violation};
 
@@ -183,12 +184,7 @@ impl SqlError {
         let root = error.find_root();
         let exhausted = matches!(root, DataFusionError::ResourcesExhausted(_));
         if let Some(told) = error_text::tell(&innermost(&error)).filter(|_| !exhausted) {
-            return match root {
-                DataFusionError::NotImplemented(_) => {
-                    Self::not_supported(told.message).with_hint(told.hint)
-                }
-                _ => told.into(),
-            };
+            return told.into();
         }
         match root {
             DataFusionError::NotImplemented(what) => {
@@ -272,7 +268,7 @@ fn innermost(error: &DataFusionError) -> String {
         .next()
         .unwrap_or_default();
     let text = text.trim().trim_end_matches('.');
-    in_sql(text.strip_prefix("Execution error: ").unwrap_or(text))
+    in_sql(error_text::unprefixed(text))
 }
 
 /// What to do when the budget is used up.
@@ -281,7 +277,7 @@ const MORE_MEMORY: &str =
 
 impl From<Told> for SqlError {
     fn from(told: Told) -> Self {
-        Self::invalid(told.mistake, told.message).with_hint(told.hint)
+        Self::new(told.kind).with_hint(told.hint)
     }
 }
 

@@ -4,6 +4,7 @@ use super::StatementContext;
 use crate::catalog::{CATALOG, Contents, RelationName, SCHEMA, Table, TableOrView, is_reserved};
 use crate::error::{Mistake, SqlError};
 use crate::text::identifier::normalize;
+use crate::text::mistakes::is_table_function;
 use crate::text::parse::place_of;
 use crate::text::statement::Statement;
 use datafusion::sql::sqlparser::ast::ObjectName;
@@ -25,14 +26,15 @@ impl StatementContext {
             _ => (contents.similar(name, &self.current_schema))
                 .map(|similar| format!("did you mean \"{similar}\"?")),
         };
-        SqlError::invalid(
-            Mistake::UndefinedTable,
-            format!("{kind} \"{shown}\" does not exist"),
-        )
-        .at(place
-            .and_then(place_of)
-            .map(|place| statement.excerpt(place)))
-        .with_hint(hint)
+        let (mistake, kind) = match place.is_some_and(|name| is_table_function(statement, name)) {
+            true => (Mistake::UndefinedFunction, "table function"),
+            false => (Mistake::UndefinedTable, kind),
+        };
+        SqlError::invalid(mistake, format!("{kind} \"{shown}\" does not exist"))
+            .at(place
+                .and_then(place_of)
+                .map(|place| statement.excerpt(place)))
+            .with_hint(hint)
     }
 
     /// The table or view of this name.
@@ -46,7 +48,8 @@ impl StatementContext {
     ) -> Result<TableOrView, SqlError> {
         let full = self.resolve(name, statement)?;
         let found = self.catalog.contents().get(&full).cloned();
-        found.ok_or_else(|| self.missing("table", &full, name, statement))
+        let shown = full.to_string();
+        found.ok_or_else(|| self.no_relation("table", &full, &shown, Some(name), statement))
     }
 
     /// The table of this name.
@@ -66,7 +69,7 @@ impl StatementContext {
         }
     }
 
-    /// The error of a name without a relation of this kind.
+    /// The error of a name without a relation of this kind, in a statement that would change it.
     pub fn missing(
         &self,
         kind: &str,
@@ -74,6 +77,14 @@ impl StatementContext {
         name: &ObjectName,
         statement: &Statement,
     ) -> SqlError {
+        if kind == "table" && is_reserved(&full.schema) {
+            let schema = &full.schema;
+            return SqlError::invalid(
+                Mistake::WrongObjectType,
+                format!("\"{full}\": schema \"{schema}\" has only system tables, which cannot be changed"),
+            )
+            .at(place_of(name).map(|place| statement.excerpt(place)));
+        }
         self.no_relation(kind, full, &full.to_string(), Some(name), statement)
     }
 

@@ -1,7 +1,7 @@
 //! DataFusion's words in the user's: types as SQL names them, constants as they are written, names as they are quoted.
 
-use super::Mistake;
 use super::error_text::Told;
+use super::{Mistake, SqlErrorKind};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Column, SchemaError};
 use eris_exact::types::sql_name;
@@ -122,26 +122,27 @@ pub(super) fn of_schema(error: &SchemaError) -> Option<Told> {
                 }
             };
             Some(Told {
-                mistake,
-                message,
+                kind: SqlErrorKind::Invalid(mistake, message),
                 hint: hint(field, valid_fields),
             })
         }
         SchemaError::AmbiguousReference { field } => {
             let name = &field.name;
+            let message = format!("column \"{name}\" is ambiguous: several tables have it");
             Some(Told {
-                mistake: Mistake::AmbiguousColumn,
-                message: format!("column \"{name}\" is ambiguous: several tables have it"),
+                kind: SqlErrorKind::Invalid(Mistake::AmbiguousColumn, message),
                 hint: Some(format!("name the table as well: table.{name}")),
             })
         }
-        SchemaError::DuplicateQualifiedField { qualifier, name } => Some(Told {
-            mistake: Mistake::DuplicateAlias,
-            message: format!(
+        SchemaError::DuplicateQualifiedField { qualifier, name } => {
+            let message = format!(
                 "column \"{qualifier}.{name}\" occurs twice: two tables in FROM have the same name"
-            ),
-            hint: Some("give one of them another with AS".to_owned()),
-        }),
+            );
+            Some(Told {
+                kind: SqlErrorKind::Invalid(Mistake::DuplicateAlias, message),
+                hint: Some("give one of them another with AS".to_owned()),
+            })
+        }
         SchemaError::DuplicateUnqualifiedField { .. } => None,
     }
 }
@@ -184,27 +185,72 @@ fn hint(field: &Column, valid: &[Column]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use datafusion::arrow::datatypes::TimeUnit;
+    use datafusion::common::ScalarValue;
+    use datafusion::logical_expr::{col, lit};
 
+    /// Each type, as Arrow shows it in a message.
     #[test]
-    fn types_and_constants_are_as_in_sql() {
-        for (message, expected) in [
-            (
-                "Cannot cast Utf8View to Int32",
-                "Cannot cast VARCHAR to INTEGER",
-            ),
-            ("t.a + Int64(1) > Utf8(\"x\")", "t.a + 1 > 'x'"),
-            ("sum(Decimal128(10, 2))", "sum(DECIMAL(10,2))"),
-            (
-                "Timestamp(µs) and Timestamp(ns, \"UTC\")",
-                "TIMESTAMP and TIMESTAMP WITH TIME ZONE",
-            ),
-            (
-                "abs(Boolean) of MyInt64 \"Table\"",
-                "abs(BOOLEAN) of MyInt64 \"Table\"",
-            ),
-            ("ü Int64", "ü BIGINT"),
+    fn types_are_as_in_sql() {
+        let utc = Some("UTC".into());
+        for data_type in [
+            DataType::Boolean,
+            DataType::Int8,
+            DataType::Int16,
+            DataType::Int32,
+            DataType::Int64,
+            DataType::UInt8,
+            DataType::UInt16,
+            DataType::UInt32,
+            DataType::UInt64,
+            DataType::Float32,
+            DataType::Float64,
+            DataType::Utf8,
+            DataType::LargeUtf8,
+            DataType::Utf8View,
+            DataType::Date32,
+            DataType::Decimal128(10, 2),
         ] {
-            assert_eq!(in_sql(message), expected);
+            let message = format!("ü {data_type}, MyInt64 \"Table\"");
+            let expected = format!("ü {}, MyInt64 \"Table\"", sql_name(&data_type, None));
+            assert_eq!(in_sql(&message), expected);
+        }
+        for unit in [
+            TimeUnit::Second,
+            TimeUnit::Millisecond,
+            TimeUnit::Microsecond,
+            TimeUnit::Nanosecond,
+        ] {
+            let plain = DataType::Timestamp(unit, None);
+            let zoned = DataType::Timestamp(unit, utc.clone());
+            assert_eq!(
+                in_sql(&format!("{plain} and {zoned}")),
+                "TIMESTAMP and TIMESTAMP WITH TIME ZONE"
+            );
+        }
+    }
+
+    /// Each constant, as DataFusion shows it in a message.
+    #[test]
+    fn constants_are_as_in_sql() {
+        for (constant, expected) in [
+            (ScalarValue::Boolean(Some(true)), "true"),
+            (ScalarValue::Int8(Some(-5)), "-5"),
+            (ScalarValue::Int16(Some(5)), "5"),
+            (ScalarValue::Int32(Some(5)), "5"),
+            (ScalarValue::Int64(None), "NULL"),
+            (ScalarValue::UInt8(Some(5)), "5"),
+            (ScalarValue::UInt16(Some(5)), "5"),
+            (ScalarValue::UInt32(Some(5)), "5"),
+            (ScalarValue::UInt64(Some(5)), "5"),
+            (ScalarValue::Float32(Some(1.5)), "1.5"),
+            (ScalarValue::Float64(Some(1.5)), "1.5"),
+            (ScalarValue::Utf8(Some("x".to_owned())), "'x'"),
+            (ScalarValue::LargeUtf8(Some("x".to_owned())), "'x'"),
+            (ScalarValue::Utf8View(Some("x".to_owned())), "'x'"),
+        ] {
+            let expr = (col("t.a") + lit(constant)).to_string();
+            assert_eq!(in_sql(&expr), format!("t.a + {expected}"));
         }
     }
 }

@@ -2,6 +2,9 @@
 //!
 //! The first two characters are the class, such as `23` for a broken constraint or `42` for a mistake in the statement.
 //! Source: PostgreSQL's manual, Appendix A.
+//!
+//! What PostgreSQL takes and Eris does not is 0A000. What only Eris has, such as system tables that cannot be changed,
+//! has the code of what comes closest. Where the same mistake has another code, `error_text` says why.
 
 use super::SqlErrorKind;
 use datafusion::arrow::error::ArrowError;
@@ -63,7 +66,7 @@ pub enum Mistake {
     UndefinedTable,
     /// A column does not exist.
     UndefinedColumn,
-    /// No function has this name, or takes arguments of these types.
+    /// No function or operator has this name, or takes arguments of these types.
     UndefinedFunction,
     /// An index, constraint, setting, type or window does not exist.
     UndefinedObject,
@@ -103,7 +106,7 @@ pub enum Mistake {
     Syntax,
     /// A column is neither grouped nor aggregated, or an aggregate stands where none may.
     Grouping,
-    /// A window function stands where none may, or its frame is wrong.
+    /// A window function stands where none may, or its frame contradicts itself.
     Windowing,
     /// The definition of a table contradicts itself.
     InvalidTableDefinition,
@@ -127,6 +130,14 @@ pub enum Mistake {
     InvalidLimit,
     /// OFFSET is negative or no number.
     InvalidOffset,
+    /// The argument of ntile() is not positive.
+    InvalidNtile,
+    /// The number of a value, as nth_value() takes it, is not positive.
+    InvalidNthValue,
+    /// An argument of power(), or of a root, has no result.
+    InvalidPower,
+    /// A window's frame begins or ends a negative number of rows away.
+    InvalidFrameOffset,
     /// A string is no value of a type.
     InvalidTextRepresentation,
     /// A number is out of its type's range.
@@ -135,6 +146,8 @@ pub enum Mistake {
     InvalidDatetimeFormat,
     /// A date or time is out of range.
     DatetimeOverflow,
+    /// An interval is out of range.
+    IntervalOverflow,
     /// Division by zero.
     DivisionByZero,
     /// A regular expression is wrong.
@@ -147,7 +160,7 @@ pub enum Mistake {
     TooComplex,
     /// An object is not in the state that is needed: it was changed meanwhile, or is not ready.
     NotReady,
-    /// A mistake of another kind.
+    /// A mistake that DataFusion tells in words that nobody here knows.
     Other,
 }
 
@@ -189,16 +202,22 @@ impl Mistake {
             Mistake::InvalidParameterValue => "22023",
             Mistake::InvalidLimit => "2201W",
             Mistake::InvalidOffset => "2201X",
+            Mistake::InvalidNtile => "22014",
+            Mistake::InvalidNthValue => "22016",
+            Mistake::InvalidPower => "2201F",
+            Mistake::InvalidFrameOffset => "22013",
             Mistake::InvalidTextRepresentation => "22P02",
             Mistake::NumericOutOfRange => "22003",
             Mistake::InvalidDatetimeFormat => "22007",
             Mistake::DatetimeOverflow => "22008",
+            Mistake::IntervalOverflow => "22015",
             Mistake::DivisionByZero => "22012",
             Mistake::InvalidRegularExpression => "2201B",
             Mistake::TooLarge => "54000",
             Mistake::CardinalityViolation => "21000",
             Mistake::TooComplex => "54001",
             Mistake::NotReady => "55000",
+            // The code of the class, for nobody knows which of its members it is.
             Mistake::Other => "42000",
         })
     }
@@ -222,6 +241,10 @@ pub enum Violation {
     Text,
     /// A value out of the range of its column's type.
     Range,
+    /// A string that is no date or time.
+    Datetime,
+    /// A date or time out of range.
+    DatetimeRange,
     /// A row that a statement would change twice.
     Twice,
 }
@@ -237,6 +260,8 @@ impl Violation {
             Violation::Length => "22001",
             Violation::Text => "22P02",
             Violation::Range => "22003",
+            Violation::Datetime => "22007",
+            Violation::DatetimeRange => "22008",
             Violation::Twice => "21000",
         })
     }

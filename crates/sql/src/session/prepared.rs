@@ -7,7 +7,8 @@ use crate::plan::planning;
 use crate::plan_cache::{Asked, NotShort, PreparedPlan};
 use crate::running::queries::shortened;
 use crate::statements::dml;
-use crate::text::parameter::{Parameter, ParameterClass, class, placeholder};
+use crate::text::mistakes::unknown_type;
+use crate::text::parameter::{ParameterClass, Parameter, class, placeholder};
 use crate::text::parse::parse;
 use crate::text::statement::Statement;
 use crate::write::targets;
@@ -69,7 +70,7 @@ impl Prepared {
             .collect();
         infer(context, &tree, &mut parameters, statement).await?;
         for (position, written) in declared.iter().enumerate() {
-            let known = column_type(written).map_err(SqlError::not_supported)?;
+            let known = column_type(written).map_err(|what| unknown_type(written, what))?;
             let slot = ParameterSlot {
                 name: format!("${}", position + 1),
                 data_type: Some(known.data_type),

@@ -8,7 +8,10 @@
 //! ```
 
 mod functions;
+mod types;
 mod windows;
+
+pub(crate) use types::unknown_type;
 
 use crate::error::position::Position;
 use crate::error::{Mistake, SqlError};
@@ -17,10 +20,10 @@ use crate::text::parse::{parse, place_of, place_of_expr, position};
 use crate::text::statement::Statement;
 use datafusion::execution::FunctionRegistry;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, TableFactor,
-    TableWithJoins, Values, Visitor,
+    Expr, Ident, LimitClause, ObjectName, Query, Select, SelectItem,
+    SelectItemQualifiedWildcardKind, SetExpr, TableFactor, TableWithJoins, Values, Visitor,
 };
-use eris_syntax::walk;
+use eris_syntax::{expressions, walk};
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
@@ -32,6 +35,28 @@ pub(crate) fn find(statement: &Statement, registry: &dyn FunctionRegistry) -> Op
         ControlFlow::Break(found) => {
             let place = found.place.map(|place| statement.excerpt(place));
             Some(found.error.at(place))
+        }
+    }
+}
+
+/// Whether a statement calls a table function of this name in FROM.
+pub(crate) fn is_table_function(statement: &Statement, name: &ObjectName) -> bool {
+    parse(statement).is_ok_and(|tree| walk(&tree, &mut TableFunction(name)).is_break())
+}
+
+struct TableFunction<'a>(&'a ObjectName);
+
+impl Visitor for TableFunction<'_> {
+    type Break = ();
+
+    fn pre_visit_table_factor(&mut self, table: &TableFactor) -> ControlFlow<()> {
+        match table {
+            TableFactor::Table {
+                name,
+                args: Some(_),
+                ..
+            } if name == self.0 => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
         }
     }
 }
@@ -64,6 +89,7 @@ impl Visitor for Mistakes<'_> {
                 return found(error, place_of_ident(name));
             }
         }
+        limit_without_columns(query)?;
         match &*query.body {
             SetExpr::Values(values) => rows_of_one_length(values),
             _ => Search::Continue(()),
@@ -72,11 +98,15 @@ impl Visitor for Mistakes<'_> {
 
     fn pre_visit_select(&mut self, select: &Select) -> Search {
         qualifiers_in_from(select)?;
+        functions::no_aggregate_in_joins(select, self.registry)?;
         functions::no_aggregate_in_where(select, self.registry)?;
         windows::in_place(select)
     }
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> Search {
+        if let Expr::Cast { data_type, .. } = expr {
+            types::known(data_type)?;
+        }
         let Expr::Function(function) = expr else {
             return Search::Continue(());
         };
@@ -101,6 +131,33 @@ fn rows_of_one_length(values: &Values) -> Search {
             found(error, row.content.first().and_then(place_of_expr))
         }
     }
+}
+
+/// LIMIT and OFFSET are the same for all rows. Names are not looked up there: one that leads to nothing is told as a
+/// column, too.
+fn limit_without_columns(query: &Query) -> Search {
+    let counts = match &query.limit_clause {
+        None => [None, None],
+        Some(LimitClause::LimitOffset { limit, offset, .. }) => {
+            [limit.as_ref(), offset.as_ref().map(|offset| &offset.value)]
+        }
+        Some(LimitClause::OffsetCommaLimit { offset, limit }) => [Some(limit), Some(offset)],
+    };
+    for count in counts.into_iter().flatten() {
+        let column = expressions(count, |expr| match expr {
+            Expr::Subquery(_) => ControlFlow::Break(None),
+            Expr::Identifier(_) | Expr::CompoundIdentifier(_) => {
+                ControlFlow::Break(Some(expr.clone()))
+            }
+            _ => ControlFlow::Continue(()),
+        });
+        if let ControlFlow::Break(Some(column)) = column {
+            let message = format!("LIMIT and OFFSET take no column, such as {column}");
+            let error = SqlError::invalid(Mistake::InvalidColumnReference, message);
+            return found(error, place_of_expr(&column));
+        }
+    }
+    Search::Continue(())
 }
 
 /// The table of `table.*` is in FROM.

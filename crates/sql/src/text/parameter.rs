@@ -1,5 +1,6 @@
 //! Values for the parameters of prepared statements.
 
+use crate::error::values::mistake_of_string;
 use crate::error::{Mistake, SqlError};
 use datafusion::arrow::array::Array;
 use datafusion::arrow::datatypes::DataType;
@@ -74,12 +75,17 @@ impl Parameter {
     pub(crate) fn cast(&self, to: &DataType, name: &str) -> Result<Parameter, SqlError> {
         let rejected = || {
             let given = sql_name(&self.data_type(), None);
+            let to_name = sql_name(to, None);
+            let mistake = match self.0.try_as_str() {
+                Some(Some(value)) => mistake_of_string(value, &to_name),
+                _ if self.data_type().is_numeric() && to.is_numeric() => Mistake::NumericOutOfRange,
+                _ => Mistake::DatatypeMismatch,
+            };
             SqlError::invalid(
-                Mistake::DatatypeMismatch,
+                mistake,
                 format!(
-                    "parameter {name}: value {} of type {given} does not fit {}",
+                    "parameter {name}: value {} of type {given} does not fit {to_name}",
                     self.shown(),
-                    sql_name(to, None)
                 ),
             )
         };

@@ -1,5 +1,6 @@
 //! From text to syntax tree, and places in the text for errors.
 
+use crate::error::error_text::of_parser;
 use crate::error::position::Position;
 use crate::error::sql_terms::in_sql;
 use crate::error::{Mistake, SqlError, SqlErrorKind};
@@ -131,7 +132,7 @@ fn parse_whole<T>(
     let parsed = grammar(&mut parser).map_err(|error| {
         let (message, place) = match error {
             ParserError::TokenizerError(message) | ParserError::ParserError(message) => {
-                located(&message)
+                of_parser(&message)
             }
             ParserError::RecursionLimitExceeded => {
                 ("the statement is nested too deeply".to_owned(), None)
@@ -144,7 +145,6 @@ fn parse_whole<T>(
         } else {
             end(statement.text())
         };
-        let message = message.replace("found: EOF", "found: the end");
         syntax(message).at(Some(statement.excerpt(place)))
     })?;
     while parser.consume_token(&Token::SemiColon) {}
@@ -275,25 +275,6 @@ pub(crate) fn position(location: Location) -> Position {
     }
 }
 
-/// The parser ends its messages with the place, in words.
-fn located(message: &str) -> (String, Option<Position>) {
-    let split = || {
-        let (text, place) = message.rsplit_once(" at Line: ")?;
-        let (line, column) = place.split_once(", Column: ")?;
-        Some((
-            text,
-            Position {
-                line: line.parse().ok()?,
-                column: column.parse().ok()?,
-            },
-        ))
-    };
-    match split() {
-        Some((text, place)) => (text.to_owned(), Some(place)),
-        None => (message.to_owned(), None),
-    }
-}
-
 /// The error of planning this statement: the mistake that its tree shows, else what DataFusion says, at the place that
 /// it names.
 pub(crate) fn planning_error(
@@ -301,12 +282,17 @@ pub(crate) fn planning_error(
     statement: &Statement,
     registry: &dyn FunctionRegistry,
 ) -> SqlError {
-    let is_text = matches!(
-        error.find_root(),
+    let is_text = match error.find_root() {
         DataFusionError::Plan(_)
-            | DataFusionError::NotImplemented(_)
-            | DataFusionError::Internal(_)
-    );
+        | DataFusionError::NotImplemented(_)
+        | DataFusionError::Internal(_) => true,
+        // Where no column can be, another mistake tells more.
+        DataFusionError::SchemaError(schema, _) => matches!(
+            schema.as_ref(),
+            SchemaError::FieldNotFound { valid_fields, .. } if valid_fields.is_empty()
+        ),
+        _ => false,
+    };
     if is_text && let Some(mistake) = mistakes::find(statement, registry) {
         return mistake;
     }

@@ -131,7 +131,7 @@ fn needs_it(joins: &[Join]) -> bool {
     let mut seen: Vec<String> = Vec::new();
     joins
         .iter()
-        .any(|join| match constraint(&join.join_operator) {
+        .any(|join| match constraint_and_side(&join.join_operator) {
             Some((side, JoinConstraint::Using(columns))) => {
                 let names = columns.iter().filter_map(column_name).map(normalize);
                 let names: Vec<String> = names.collect();
@@ -158,7 +158,12 @@ impl JoinSide {
     }
 }
 
-fn constraint(operator: &JoinOperator) -> Option<(JoinSide, &JoinConstraint)> {
+/// What a join compares.
+pub(super) fn constraint(operator: &JoinOperator) -> Option<&JoinConstraint> {
+    constraint_and_side(operator).map(|(_, constraint)| constraint)
+}
+
+fn constraint_and_side(operator: &JoinOperator) -> Option<(JoinSide, &JoinConstraint)> {
     match operator {
         JoinOperator::Join(on)
         | JoinOperator::Inner(on)
@@ -191,7 +196,7 @@ fn tables(from: &mut TableWithJoins) -> Result<FromItem, SqlError> {
     tables.names.push(qualifier(&from.relation));
     for join in &mut from.joins {
         let right = qualifier(&join.relation);
-        let on = match constraint(&join.join_operator) {
+        let on = match constraint_and_side(&join.join_operator) {
             Some((side, JoinConstraint::Using(columns))) => tables.join(side, columns, &right)?,
             Some((_, JoinConstraint::Natural)) => return Err(rejected("NATURAL")),
             Some(_) => None,

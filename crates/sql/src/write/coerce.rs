@@ -1,6 +1,7 @@
 //! Values on their way into a table: cast to the column's type, or rejected by name, column and row.
 
 use crate::catalog::{ColumnRules, Table};
+use crate::error::values::violation_of_string;
 use crate::error::{Mistake, SqlError, Violation};
 use crate::write::row_rules::ComputedDefault;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, new_null_array};
@@ -100,7 +101,9 @@ pub(crate) fn column(
         let row = row.expect("the cast has made a NULL");
         return Err(SqlError::constraint(
             match from.is_string() {
-                true => Violation::Text,
+                true => {
+                    violation_of_string(shown(array, row).trim_matches('\''), &sql_name(to, None))
+                }
                 false => Violation::Range,
             },
             format!(

@@ -13,7 +13,7 @@ use crate::write::coerce::{self, Target, shown};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatchOptions};
 use datafusion::arrow::datatypes::{DataType, Schema};
 use datafusion::arrow::record_batch::RecordBatch;
-use datafusion::common::tree_node::TreeNode;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result};
 use datafusion::execution::context::SessionState;
 use datafusion::logical_expr::expr::Exists;
@@ -207,22 +207,23 @@ pub(crate) fn logical(state: &SessionState, expr: &ast::Expr, schema: &DFSchema)
         },
         schema,
     )?;
-    let several_rows = planned.exists(|expr| {
-        Ok(matches!(
-            expr,
-            Expr::AggregateFunction(_)
-                | Expr::WindowFunction(_)
-                | Expr::ScalarSubquery(_)
-                | Expr::InSubquery(_)
-                | Expr::Exists(Exists { .. })
-        ))
+    planned.apply(|part| {
+        let error = match part {
+            Expr::ScalarSubquery(_) | Expr::InSubquery(_) | Expr::Exists(Exists { .. }) => {
+                SqlError::not_supported(format!("{expr}: a subquery for each row"))
+            }
+            Expr::AggregateFunction(_) => SqlError::invalid(
+                Mistake::Grouping,
+                format!("{expr}: an aggregate cannot be evaluated for a single row"),
+            ),
+            Expr::WindowFunction(_) => SqlError::invalid(
+                Mistake::Windowing,
+                format!("{expr}: a window function cannot be evaluated for a single row"),
+            ),
+            _ => return Ok(TreeNodeRecursion::Continue),
+        };
+        Err(error.into_datafusion())
     })?;
-    if several_rows {
-        let message = format!(
-            "{expr}: a subquery, an aggregate or a window function cannot be evaluated for a single row"
-        );
-        return Err(SqlError::invalid(Mistake::Grouping, message).into_datafusion());
-    }
     let rows = LogicalPlan::EmptyRelation(EmptyRelation {
         produce_one_row: false,
         schema: Arc::new(schema.clone()),

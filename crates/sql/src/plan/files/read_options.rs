@@ -2,6 +2,7 @@
 
 use super::options::{GivenOption, GivenOptions, OptionValue};
 use crate::error::SqlError;
+use crate::text::mistakes::unknown_type;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -190,7 +191,7 @@ fn types(given: &GivenOption) -> Result<Vec<(ColumnRef, DataType)>, SqlError> {
             let parser = Parser::new(&PostgreSqlDialect {}).try_with_sql(name);
             let parsed = parser.and_then(|mut parser| parser.parse_data_type());
             let parsed = parsed.map_err(|_| given.reject(wanted))?;
-            let known = column_type(&parsed).map_err(SqlError::not_supported)?;
+            let known = column_type(&parsed).map_err(|what| unknown_type(&parsed, what))?;
             Ok(known.data_type)
         }
         _ => Err(given.reject(wanted)),

@@ -2,12 +2,13 @@
 
 use crate::catalog::{Check, ColumnRules, DefaultValue, Definition, Unique};
 use crate::context::StatementContext;
-use crate::error::{Mistake, SqlError};
+use crate::error::{Mistake, SqlError, SqlErrorKind};
 use crate::statements::ddl::excerpt_of;
 use crate::statements::ddl::references::WrittenKey;
 use crate::statements::insert::collect_one;
 use crate::system::functions::session_state;
 use crate::text::identifier::normalize;
+use crate::text::mistakes::unknown_type;
 use crate::text::parse::{place_of_expr, planning_error};
 use crate::text::statement::Statement;
 use crate::write::coerce;
@@ -59,7 +60,8 @@ pub(super) async fn column(
     let place = || excerpt_of(&definition.name, statement);
     let name = normalize(&definition.name);
     let known = column_type(&definition.data_type).map_err(|reason| {
-        SqlError::not_supported(format!("{reason} of column \"{name}\"")).at(place())
+        let what = format!("{reason} of column \"{name}\"");
+        unknown_type(&definition.data_type, what).at(place())
     })?;
     let mut nullable = None;
     let mut rules = ColumnRules {
@@ -280,28 +282,38 @@ pub(crate) async fn default_value(
         expr: value.clone(),
         constant: None,
     };
-    let no_value = || {
-        SqlError::invalid(
-            Mistake::DatatypeMismatch,
-            format!(
-                "DEFAULT {value} is not a value of column \"{}\", whose type is {}",
-                field.name(),
-                sql_name(field.data_type(), rules.max_characters)
-            ),
-        )
+    let no_value = |error: SqlError| {
+        let message = format!(
+            "DEFAULT {value} is not a value of column \"{}\", whose type is {}",
+            field.name(),
+            sql_name(field.data_type(), rules.max_characters)
+        );
+        match error.kind() {
+            SqlErrorKind::Constraint(violation, _) => SqlError::constraint(*violation, message),
+            _ => SqlError::invalid(Mistake::DatatypeMismatch, message),
+        }
     };
     if is_constant(value) {
         let (array, _) = collect_one(context, value, statement).await?;
-        let array = coerce::column(&array, field, rules, &"", 1).map_err(|_| no_value())?;
+        let array = coerce::column(&array, field, rules, &"", 1).map_err(no_value)?;
         let constant = ScalarValue::try_from_array(&array, 0);
         default.constant = Some(constant.map_err(SqlError::from_datafusion)?);
     } else {
         let state = session_state(context);
-        let planning = |error| planning_error(error, statement, &state);
+        let planning = |error| {
+            let error = planning_error(error, statement, &state);
+            match error.kind() {
+                SqlErrorKind::Invalid(Mistake::UndefinedColumn, _) => {
+                    let place = place_of_expr(value).map(|place| statement.excerpt(place));
+                    SqlError::not_supported("a column in DEFAULT").at(place)
+                }
+                _ => error,
+            }
+        };
         let values = ComputedDefault::new(&state, &default)
             .and_then(|default| default.values(1))
             .map_err(planning)?;
-        coerce::column(&values, field, rules, &"", 1).map_err(|_| no_value())?;
+        coerce::column(&values, field, rules, &"", 1).map_err(no_value)?;
     }
     Ok(default)
 }

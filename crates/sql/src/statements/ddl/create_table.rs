@@ -387,7 +387,8 @@ fn partitioning(options: &CreateTableOptions, schema: &Schema) -> Result<Partiti
     let mut partitioning = Partitioning::Size;
     for option in options {
         let rejected = || {
-            SqlError::not_supported(format!("table option {option}"))
+            let message = format!("there is no table option {option}");
+            SqlError::invalid(Mistake::InvalidParameterValue, message)
                 .with_hint(Some("the only table option is partition_by = 'column'"))
         };
         let column = match option {

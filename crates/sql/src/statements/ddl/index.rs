@@ -266,7 +266,7 @@ fn column_name(column: &ast::IndexColumn) -> Result<Ident, SqlError> {
             "an index of \"{}\" with an operator class",
             normalize(name)
         ))
-        .with_hint(Some("leave it out: LIKE 'abc%' uses any index of text"))),
+        .with_hint(Some("leave it out: LIKE 'abc%' uses any index of strings"))),
         _ => Err(SqlError::not_supported("an index of an expression")
             .with_hint(Some("an index is of columns of its table"))),
     }

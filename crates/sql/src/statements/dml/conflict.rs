@@ -186,7 +186,10 @@ pub(crate) fn conflicting<'a>(
             let mut all = all.into_iter();
             let found = all.find(|(name, _)| wanted.as_ref() == Some(*name));
             let found = found.map(|(_, columns)| columns.as_slice());
-            found.ok_or_else(|| other(format!("constraint {constraint}")))
+            found.ok_or_else(|| {
+                let message = format!("table \"{}\" has no constraint {constraint}", table.name);
+                SqlError::invalid(Mistake::UndefinedObject, message)
+            })
         }
     }
 }

@@ -22,8 +22,8 @@ pub(super) fn check<'a>(
         subqueries: 0,
     };
     for part in parts {
-        if let ControlFlow::Break(name) = walk(part, &mut functions) {
-            return Err(SqlError::invalid(Mistake::Grouping, format!(
+        if let ControlFlow::Break((mistake, name)) = walk(part, &mut functions) {
+            return Err(SqlError::invalid(mistake, format!(
                 "{place}: {name}() is computed over several rows, but a value of each row is wanted"
             ))
             .with_hint(Some(
@@ -75,26 +75,32 @@ struct Functions {
 }
 
 impl Visitor for Functions {
-    type Break = String;
+    type Break = (Mistake, String);
 
-    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<String> {
+    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<Self::Break> {
         self.subqueries += 1;
         ControlFlow::Continue(())
     }
 
-    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<String> {
+    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<Self::Break> {
         self.subqueries -= 1;
         ControlFlow::Continue(())
     }
 
-    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<String> {
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Self::Break> {
         let Expr::Function(function) = expr else {
             return ControlFlow::Continue(());
         };
         let name = last_name(&function.name).unwrap_or_default();
-        match self.subqueries == 0 && (function.over.is_some() || self.aggregates.contains(&name)) {
-            true => ControlFlow::Break(name),
-            false => ControlFlow::Continue(()),
+        if self.subqueries > 0 {
+            return ControlFlow::Continue(());
+        }
+        match function.over {
+            Some(_) => ControlFlow::Break((Mistake::Windowing, name)),
+            None if self.aggregates.contains(&name) => {
+                ControlFlow::Break((Mistake::Grouping, name))
+            }
+            None => ControlFlow::Continue(()),
         }
     }
 }

@@ -5,7 +5,7 @@ use super::target;
 use super::{Action, Change};
 use crate::catalog::Table;
 use crate::context::StatementContext;
-use crate::error::{Mistake, SqlError};
+use crate::error::{Mistake, SqlError, SqlErrorKind};
 use crate::plan::resolve::ROW;
 use crate::statements::insert;
 use crate::system::functions::session_state;
@@ -108,7 +108,12 @@ pub(super) fn assigned(
         }
     }
     per_row::check(context, values.iter(), "SET")?;
-    let columns = targets::columns(table, &names)?;
+    let columns = targets::columns(table, &names).map_err(|error| match error.kind() {
+        SqlErrorKind::Invalid(Mistake::DuplicateColumn, message) => {
+            SqlError::invalid(Mistake::Syntax, format!("SET: {message}"))
+        }
+        _ => error,
+    })?;
     let mut set = vec![None; table.types.len()];
     for (column, value) in columns.into_iter().zip(values) {
         set[column] = Some(value);

@@ -75,7 +75,7 @@ async fn balance(
     statement: &Statement,
 ) -> Result<Begun, SqlError> {
     let wrong = || {
-        SqlError::invalid(Mistake::UndefinedFunction, "eris.balance takes the name of a table, as text, and perhaps how it is to be balanced from now on")
+        SqlError::invalid(Mistake::UndefinedFunction, "eris.balance takes the name of a table, as a string, and perhaps how it is to be balanced from now on")
             .with_hint(Some("CALL eris.balance('schema.table'), or CALL eris.balance('schema.table', 'off'); also 'one_shot', 'moving_average', and 'default', which is what SET balancing says; neighbours => 4 and threshold => 10 may follow"))
     };
     let given = named(call).ok_or_else(wrong)?;

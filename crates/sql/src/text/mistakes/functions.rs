@@ -4,8 +4,11 @@ use super::{Search, found};
 use crate::error::{Mistake, SqlError};
 use crate::text::identifier::normalize;
 use crate::text::parse::{place_of, place_of_expr};
+use crate::text::using::constraint;
 use datafusion::execution::FunctionRegistry;
-use datafusion::sql::sqlparser::ast::{Expr, Function, FunctionArguments, Query, Select, Visitor};
+use datafusion::sql::sqlparser::ast::{
+    Expr, Function, FunctionArguments, JoinConstraint, Query, Select, Visitor,
+};
 use eris_syntax::{Tree, walk};
 use eris_types::most_similar;
 use std::ops::ControlFlow;
@@ -33,19 +36,24 @@ pub(super) fn known(function: &Function, registry: &dyn FunctionRegistry) -> Sea
         let hint = "write it as a subquery: (SELECT …)";
         return found(error.with_hint(Some(hint)), place_of(&function.name));
     }
-    let error = SqlError::invalid(
-        Mistake::UndefinedFunction,
-        format!("there is no function \"{name}\""),
-    );
-    let hint = instead_of(&name, function, registry);
-    found(error.with_hint(Some(hint)), place_of(&function.name))
+    let (mistake, message, hint) = match function.over {
+        None if registry.udwf(&name).is_ok() => (
+            Mistake::WrongObjectType,
+            format!("window function \"{name}\" needs OVER"),
+            format!("{name}(…) OVER (…)"),
+        ),
+        _ => (
+            Mistake::UndefinedFunction,
+            format!("there is no function \"{name}\""),
+            instead_of(&name, function, registry),
+        ),
+    };
+    let error = SqlError::invalid(mistake, message).with_hint(Some(hint));
+    found(error, place_of(&function.name))
 }
 
 /// What may have been meant.
 fn instead_of(name: &str, function: &Function, registry: &dyn FunctionRegistry) -> String {
-    if function.over.is_none() && registry.udwf(name).is_ok() {
-        return format!("it is a window function: {name}(…) OVER (…)");
-    }
     if name.starts_with("read_") || TABLE_FUNCTIONS.contains(&name) {
         return format!("it is a table function: SELECT * FROM {name}(…)");
     }
@@ -59,6 +67,20 @@ fn instead_of(name: &str, function: &Function, registry: &dyn FunctionRegistry) 
         Some(similar) => format!("did you mean \"{similar}\"?"),
         None => "see SELECT * FROM eris.functions for all functions".to_owned(),
     }
+}
+
+/// Rows are joined before there are groups.
+pub(super) fn no_aggregate_in_joins(select: &Select, registry: &dyn FunctionRegistry) -> Search {
+    for join in select.from.iter().flat_map(|from| &from.joins) {
+        if let Some(JoinConstraint::On(condition)) = constraint(&join.join_operator)
+            && let Some(inner) = aggregate_in(condition, registry)
+        {
+            let error = SqlError::invalid(Mistake::Grouping, "JOIN … ON contains an aggregate");
+            let hint = "rows are joined before they are grouped; HAVING filters groups";
+            return found(error.with_hint(Some(hint)), place_of_expr(&inner));
+        }
+    }
+    Search::Continue(())
 }
 
 /// WHERE filters rows before there are groups.

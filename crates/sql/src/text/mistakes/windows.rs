@@ -16,7 +16,8 @@ pub(super) fn in_place(select: &Select) -> Search {
     for condition in [&select.selection, &select.having].into_iter().flatten() {
         let inside = &mut Functions::new(|_| true);
         if let ControlFlow::Break(function) = walk(condition, inside) {
-            let error = SqlError::not_supported("a window function in WHERE or HAVING");
+            let message = "WHERE or HAVING contains a window function";
+            let error = SqlError::invalid(Mistake::Windowing, message);
             let hint = "QUALIFY filters by window functions, and so does WHERE around a subquery";
             return found(error.with_hint(Some(hint)), place_of(&function.name));
         }
@@ -115,9 +116,18 @@ fn wrong(frame: &WindowFrame, spec: &WindowSpec) -> Option<SqlError> {
         let message = "RANGE needs exactly one column in the window's ORDER BY".to_owned();
         return Some(invalid(message).with_hint(Some("ROWS counts rows, whatever their order")));
     }
-    if !is_range && !offsets.iter().flatten().all(|offset| is_count(offset)) {
-        let message = "the window's frame has an offset that is no count of rows".to_owned();
-        return Some(invalid(message).with_hint(Some("PRECEDING and FOLLOWING say the direction")));
+    let mut wrong_offsets = offsets.iter().flatten().filter(|offset| !is_count(offset));
+    if let Some(offset) = wrong_offsets.next().filter(|_| !is_range) {
+        let mistake = match offset {
+            Expr::Identifier(_) | Expr::CompoundIdentifier(_) => Mistake::InvalidColumnReference,
+            Expr::Value(value) if value.value.clone().into_string().is_some() => {
+                Mistake::InvalidTextRepresentation
+            }
+            _ => Mistake::InvalidFrameOffset,
+        };
+        let message = "the window's frame has an offset that is no count of rows";
+        let hint = "PRECEDING and FOLLOWING say the direction";
+        return Some(SqlError::invalid(mistake, message).with_hint(Some(hint)));
     }
     ends_before_it_begins(start, end).then(|| {
         invalid(format!(

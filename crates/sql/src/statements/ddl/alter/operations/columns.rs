@@ -9,6 +9,7 @@ use crate::statements::ddl::columns::{
 };
 use crate::statements::ddl::excerpt_of;
 use crate::text::identifier::normalize;
+use crate::text::mistakes::unknown_type;
 use crate::text::statement::Statement;
 use datafusion::sql::sqlparser::ast::{self, AlterColumnOperation, Ident};
 use eris_exact::types::column_type;
@@ -215,7 +216,7 @@ impl Altered {
             } => {
                 let known = column_type(data_type).map_err(|reason| {
                     let plain = normalize(name);
-                    SqlError::not_supported(format!("{reason} of column \"{plain}\"")).at(place())
+                    unknown_type(data_type, format!("{reason} of column \"{plain}\"")).at(place())
                 })?;
                 let is_other = known.data_type != *field.data_type();
                 if is_other || using.is_some() {
