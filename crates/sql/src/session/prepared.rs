@@ -8,7 +8,7 @@ use crate::plan_cache::{Asked, NotShort, PreparedPlan};
 use crate::running::queries::shortened;
 use crate::statements::dml;
 use crate::text::mistakes::unknown_type;
-use crate::text::parameter::{ParameterClass, Parameter, class, placeholder};
+use crate::text::parameter::{Parameter, ParameterClass, class, placeholder};
 use crate::text::parse::parse;
 use crate::text::statement::Statement;
 use crate::write::targets;
