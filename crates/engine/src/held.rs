@@ -3,8 +3,8 @@
 //! It knows of no command and of no other owner: [tasks](crate::tasks) work on it.
 
 pub(crate) mod bulk;
+pub(crate) mod deleted;
 pub(crate) mod dictionaries;
-pub(crate) mod ended;
 pub(crate) mod index_part;
 pub(crate) mod located;
 pub(crate) mod partition;

@@ -9,8 +9,8 @@
 //!
 //! A writer draws a timestamp once all its rows are written, has them stamped by their owners, and then finishes it.
 //! Readers take [`Sequencer::visible`] as their snapshot, so whoever sees a write sees every earlier one. While they
-//! read they hold their snapshot: the *horizon* stays at or before the oldest that is held, and what ended before it
-//! nobody can see.
+//! read they hold their snapshot. The *horizon* stays at or before the oldest that is held. Nobody can see what was
+//! deleted before the horizon.
 //!
 //! Why a timestamp is drawn so late: docs/decisions/0003.
 

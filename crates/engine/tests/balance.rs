@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Rows that have not ended, by AEU.
+/// Rows that were not deleted, by AEU.
 fn living(engine: &Engine, object: ObjectId) -> Vec<u64> {
     let partitions = engine.partitions(object).unwrap();
     partitions.iter().map(|one| one.rows).collect()
@@ -34,7 +34,7 @@ fn ids(engine: &Engine, object: ObjectId) -> Vec<i64> {
     ids
 }
 
-/// Ends the rows of all AEUs but the first.
+/// Deletes the rows of all AEUs but the first.
 fn empty_others(engine: &Engine, object: ObjectId) {
     let inspection = block_on(engine.inspect(object)).unwrap();
     let segments = inspection.segments.iter();
@@ -194,8 +194,8 @@ fn what_moved_before_a_failure_is_told_and_other_tables_do_not_wait_for_it() {
             assert!(!moving.is_finished(), "nothing has moved");
             std::thread::yield_now();
         }
-        let mut stages = engine.writer(object).unwrap();
-        block_on(stages.append(rows(-1, 1))).unwrap();
+        let mut open = engine.writer(object).unwrap();
+        block_on(open.append(rows(-1, 1))).unwrap();
         block_on(balancer.balance(&engine, others)).unwrap();
         assert!(!moving.is_finished(), "the other table has waited");
         moving.join().unwrap().unwrap();

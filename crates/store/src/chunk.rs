@@ -144,7 +144,7 @@ impl Chunk {
     }
 }
 
-/// A chunk as the readers of one snapshot see it: what a ticket holds.
+/// A chunk as the readers of one snapshot see it: what a work queue holds.
 #[derive(Clone, Debug)]
 pub struct ChunkView {
     /// The rows.

@@ -1,4 +1,4 @@
-//! The segment and its life: stage, commit or abort, view, collect garbage.
+//! The segment and its life: write, commit or abort, view, collect garbage.
 
 use crate::append_buffer::{AppendBuffer, Sealed};
 use crate::deletes::bitmap_bytes;

@@ -16,7 +16,7 @@ use eris_numa::Topology;
 use eris_types::AeuId;
 use std::time::Duration;
 
-/// Rows per second that are linked: what takes time is to mark them as ended.
+/// Rows per second that are linked: what takes time is to mark them as deleted.
 const LINK_RATE: f64 = 20e6;
 /// Rows per second that are copied, before any were.
 pub(super) const FIRST_RATE: f64 = 1e6;
@@ -33,7 +33,7 @@ const LEAST_ROWS: f64 = CHUNK_ROWS as f64;
 /// What an AEU has of a table, and what it was asked for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Holding {
-    /// Rows that have not ended, and their bytes.
+    /// Rows that were not deleted, and their bytes.
     pub rows: u64,
     pub bytes: u64,
     pub load: Load,

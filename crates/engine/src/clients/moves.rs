@@ -3,15 +3,16 @@
 //! ```text
 //!              former owner                             new owner
 //! write lock ─ OfferChunks ─▶ sealed chunks, living rows ─ Adopt ─▶ linked columns, or copies, uncommitted
-//!      ─ Delete ─▶ the rows are going to end
-//!      ─ Commit ─▶ they have ended           ── T ──     they have begun
+//!      ─ Delete ─▶ the rows are to be deleted
+//!      ─ Commit ─▶ they are deleted          ── T ──     they are inserted
 //! ```
 //!
-//! The rows end at their former owner and begin at the new one with one commit. So every snapshot finds each of them
-//! once, at the one or the other, whoever reads what and when; tickets, paths, statistics and secondary indexes need
-//! not know that anything was moved. What the former owner has left is garbage, and collected like any other. A move
-//! has the object's write lock, so that nobody else ends rows meanwhile, and is cut into statements of a few chunks,
-//! between which others have theirs.
+//! One commit deletes the rows at the former owner and inserts them at the new one. So every snapshot finds each row
+//! once. Work queues, paths, statistics and secondary indexes need not know that anything was moved. What the former
+//! owner has left is garbage, and collected like any other.
+//!
+//! A move has the object's write lock, so that nobody else deletes rows meanwhile. It is cut into statements of a few
+//! chunks, between which others have theirs.
 //!
 //! Why by a statement: docs/decisions/0023.
 
@@ -29,7 +30,7 @@ const CHUNKS: u64 = 4;
 
 impl Engine {
     /// Gives about so many rows of a data object without a key to another owner, whole sealed chunks of them, and
-    /// returns once they are there. Chunks in which no row has ended are linked within a node; others are copied.
+    /// returns once they are there. Chunks in which no row was deleted are linked within a node; others are copied.
     ///
     /// # Errors
     /// There is no such object, no memory at the new owner, or an owner panicked. What was moved before stays where it

@@ -11,7 +11,7 @@ pub(crate) use offer::OfferedChunk;
 pub(crate) use prepare::{Prepare, Prepared};
 
 use crate::error::EngineError;
-use crate::held::ended::Ended;
+use crate::held::deleted::DeletedRows;
 use crate::held::index_part::IndexPart;
 use crate::held::primary::PrimaryIndex;
 use crate::held::reorganize::Reorganizable;
@@ -53,7 +53,7 @@ pub(crate) struct Partition {
     /// The newest commit with which a key may have gone from the index.
     keys_removed: Timestamp,
     /// Rows that it does not know any more.
-    pub(crate) ended: Ended,
+    pub(crate) deleted: DeletedRows,
     /// The keys of statements that are still writing.
     arriving: HashMap<StatementId, Pending>,
     /// What a statement that is about to commit does to the keys; and statements that were given up so late.
@@ -81,7 +81,7 @@ impl Partition {
             secondary: secondary.collect(),
             index,
             keys_removed: Timestamp::ZERO,
-            ended: Ended::default(),
+            deleted: DeletedRows::default(),
             arriving: HashMap::new(),
             pending: HashMap::new(),
             prepared: None,
@@ -282,7 +282,7 @@ impl Partition {
                     chunk.column(*column).select(&rows, data_type, dictionary)
                 });
                 let columns: Vec<_> = columns.collect();
-                pending.end(Keys::of(&columns, 0, ids.len()), ids, budget)?;
+                pending.delete(Keys::of(&columns, 0, ids.len()), ids, budget)?;
             }
         }
         let segments = self.segments.iter_mut();
@@ -327,9 +327,9 @@ impl Partition {
     ) {
         self.end_prepared(statement);
         if let (Some(index), Some(pending)) = (&mut self.index, self.pending.remove(&statement)) {
-            if !pending.ended_ids().is_empty() {
+            if !pending.deleted_ids().is_empty() {
                 self.keys_removed = at;
-                self.ended.add(pending.ended_ids(), at, horizon);
+                self.deleted.add(pending.deleted_ids(), at, horizon);
             }
             pending.commit(index);
         }

@@ -2,13 +2,13 @@
 //!
 //! ```text
 //! Insert … Delete … acknowledged ─▶ Check ─▶ every new key goes into the partition's index:
-//!     it is new                             ─▶ noted, to be taken out again if the statement is given up
-//!     a row has it that the statement ends  ─▶ is the new row's from now on; the same
-//!     another row has it                    ─▶ Rejected, and everything is as before
-//! Commit ─▶ keys of ended rows that no new row has go
+//!     it is new                               ─▶ noted, to be taken out again if the statement is given up
+//!     a row has it that the statement deletes ─▶ is the new row's from now on; the same
+//!     another row has it                      ─▶ Rejected, and everything is as before
+//! Commit ─▶ keys of deleted rows that no new row has go
 //! ```
 //!
-//! Who adds or ends rows of an object with a key has its write lock, so the index knows one statement at a time that
+//! Who adds or deletes rows of an object with a key has its write lock, so the index knows one statement at a time that
 //! has not committed, and holds for the newest rows otherwise. Readers do not use it. Rows with the same key are of the
 //! same partition, so that each owner can tell for itself.
 
@@ -36,10 +36,10 @@ const NO_ID: RowId = RowId(0);
 pub(crate) struct Pending {
     /// Rows that were written, in order.
     added: Vec<Added>,
-    /// Rows that will end, and their keys. Ids ascend within each.
-    ended: Vec<(Keys, Vec<RowId>)>,
+    /// Rows that will be deleted, and their keys. Ids ascend within each.
+    deleted: Vec<(Keys, Vec<RowId>)>,
     /// The ids of these, ascending.
-    ended_ids: Vec<RowId>,
+    deleted_ids: Vec<RowId>,
     /// The work on all keys together, if that is how they are checked.
     bulk: Option<Box<Bulk>>,
     /// The index has these keys and no others.
@@ -74,12 +74,12 @@ impl Pending {
         Ok(())
     }
 
-    /// These rows will end.
-    pub fn end(&mut self, keys: Keys, ids: Vec<RowId>, budget: &Budget) -> Result<(), OutOfMemory> {
+    /// These rows will be deleted.
+    pub fn delete(&mut self, keys: Keys, ids: Vec<RowId>, budget: &Budget) -> Result<(), OutOfMemory> {
         let bytes = keys.memory() + 2 * size_of_val(&ids[..]);
         self.reserved.push(budget.try_reserve(bytes as u64)?);
-        self.ended_ids.extend(&ids);
-        self.ended.push((keys, ids));
+        self.deleted_ids.extend(&ids);
+        self.deleted.push((keys, ids));
         Ok(())
     }
 
@@ -88,13 +88,13 @@ impl Pending {
         self.added.iter().map(|part| part.keys.len())
     }
 
-    /// All rows that will end are known, and the ids that the first rows of the parts without have got.
+    /// All rows that will be deleted are known, and the ids that the first rows of the parts without have got.
     pub fn begin_check(&mut self, ids: impl Iterator<Item = RowId>, index: &PrimaryIndex) {
         let without = self.added.iter_mut().filter(|part| part.first == NO_ID);
         without
             .zip(ids)
             .for_each(|(part, first)| part.first = first);
-        self.ended_ids.sort_unstable();
+        self.deleted_ids.sort_unstable();
         let rows: usize = self.parts().sum();
         if index.is_empty() && rows >= BULK_ROWS {
             self.bulk = Some(Box::new(Bulk::new()));
@@ -144,7 +144,7 @@ impl Pending {
                 None => {}
                 // Unless a row of this batch has taken it over meanwhile.
                 Some(other)
-                    if self.ended_ids.binary_search(other).is_ok()
+                    if self.deleted_ids.binary_search(other).is_ok()
                         && index.get(&rows.keys, row) == Some(*other) =>
                 {
                     index.replace(&rows.keys, row, rows.first.plus(row));
@@ -213,14 +213,14 @@ impl Pending {
         Some(found.ok().map(|found| replaced[found].2))
     }
 
-    /// The rows that end, whose keys may then be nobody's.
-    pub fn ended_ids(&self) -> &[RowId] {
-        &self.ended_ids
+    /// The rows that are deleted, whose keys may then be nobody's.
+    pub fn deleted_ids(&self) -> &[RowId] {
+        &self.deleted_ids
     }
 
     /// Removes the keys that nobody has any more.
     pub fn commit(self, index: &mut PrimaryIndex) {
-        for (keys, ids) in &self.ended {
+        for (keys, ids) in &self.deleted {
             for (row, id) in ids.iter().enumerate() {
                 if index.get(keys, row) == Some(*id) {
                     index.remove(keys, row);
@@ -228,7 +228,7 @@ impl Pending {
             }
         }
         // A few keys leave room for the next ones.
-        if self.ended_ids.len() >= SLICE_ROWS {
+        if self.deleted_ids.len() >= SLICE_ROWS {
             index.trim();
         }
     }

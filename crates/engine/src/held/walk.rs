@@ -2,12 +2,12 @@
 //!
 //! ```text
 //! primary      newest row per key ─┐
-//! ended        rows of older snapshots (held::ended), rows that a commit under way deletes ──────┴─▶ ids ─▶ chunks
+//! deleted      rows of older snapshots (held::deleted), rows that a commit under way deletes ────┴─▶ ids ─▶ chunks
 //! secondary    all rows that some snapshot may see ───────────────────────────────────────────────▶ ids ─▶ chunks
 //! ```
 //!
-//! At any snapshot at most one row has a key; it is the newest, or has ended since. So the two sources of the first
-//! kind together know all rows, as long as it is remembered what has ended.
+//! At any snapshot at most one row has a key; it is the newest, or was deleted since. So the two sources of the first
+//! kind together know all rows, as long as it is remembered what was deleted.
 
 use crate::held::partition::Partition;
 use crate::held::primary::PrimaryIndex;
@@ -129,9 +129,9 @@ impl Partition {
         let most = path.most_rows(rows);
         let (mut ids, keys, visited) = match path.index {
             None => {
-                let mut extra: Vec<RowId> = self.ended.behind(snapshot)?.collect();
+                let mut extra: Vec<RowId> = self.deleted.behind(snapshot)?.collect();
                 let pending = self.pending.values();
-                extra.extend(pending.flat_map(|pending| pending.ended_ids()));
+                extra.extend(pending.flat_map(|pending| pending.deleted_ids()));
                 if extra.len() > most.max(1 << 10) {
                     return None;
                 }

@@ -2,8 +2,9 @@
 //!
 //! ```text
 //! link   MoveOut ─▶ part the segment that is only partly meant: the smaller side gets a tree of its own
-//!             ─▶ segments go over as they are ──────────────────────── LINK ──▶ linked
-//! copy   MoveOut ─▶ entries go over piece by piece, flat and ascending ── PIECE ─▶ put into a tree there  ◀─ TOOK ─ …
+//!             ─▶ segments go over as they are ─────────────────────── Link ──▶ linked
+//! copy   MoveOut ─▶ entries go over piece by piece, flat and ascending ─ Piece ─▶ put into a tree there
+//!                                                                   ◀─ TransferAcknowledged ── each time
 //! ```
 //!
 //! No key waits for others of its transfer: with each piece its keys are the new owner's, and what is to be done with

@@ -46,7 +46,7 @@ struct Cuts {
     since: Timestamp,
 }
 
-/// Ranges at a moment.
+/// Ranges, as they are from one shift to the next.
 #[derive(Debug)]
 pub(crate) struct Assignment {
     pub table: RangeTable<i64, AeuId>,

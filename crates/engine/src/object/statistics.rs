@@ -75,21 +75,21 @@ pub(crate) struct Tally {
     counted: Vec<usize>,
     sealed: Vec<ColumnSummary>,
     /// Per segment.
-    tails: Vec<TailTally>,
+    append_buffers: Vec<AppendBufferTally>,
     sealed_rows: u64,
     sealed_bytes: u64,
 }
 
 /// What is known of an append buffer.
 #[derive(Debug, Default)]
-struct TailTally {
+struct AppendBufferTally {
     version: u64,
     /// How many of its chunks are in `columns`.
     counted: usize,
     columns: Vec<ColumnSummary>,
 }
 
-impl TailTally {
+impl AppendBufferTally {
     fn count(&mut self, segment: &Segment, columns: usize) {
         if self.version != segment.append_buffer_version() {
             self.version = segment.append_buffer_version();
@@ -112,7 +112,8 @@ impl Tally {
 
     pub fn of(&mut self, segments: &[Segment], columns: usize) -> PartitionStatistics {
         self.counted.resize(segments.len(), 0);
-        self.tails.resize_with(segments.len(), TailTally::default);
+        self.append_buffers
+            .resize_with(segments.len(), AppendBufferTally::default);
         self.sealed.resize(columns, ColumnSummary::default());
         for (segment, counted) in segments.iter().zip(&mut self.counted) {
             for chunk in segment.sealed_since(*counted) {
@@ -128,15 +129,15 @@ impl Tally {
             sealed_bytes: self.sealed_bytes,
             ..PartitionStatistics::default()
         };
-        for (segment, tail) in segments.iter().zip(&mut self.tails) {
+        for (segment, buffer) in segments.iter().zip(&mut self.append_buffers) {
             let statistics = segment.statistics();
             all.rows += statistics.rows;
             all.deleted += statistics.deleted;
             all.bytes += statistics.bytes;
             all.newest = all.newest.max(statistics.newest);
-            tail.count(segment, columns);
-            for (summary, of_tail) in all.columns.iter_mut().zip(&tail.columns) {
-                summary.add_summary(of_tail);
+            buffer.count(segment, columns);
+            for (summary, buffered) in all.columns.iter_mut().zip(&buffer.columns) {
+                summary.add_summary(buffered);
             }
         }
         all
@@ -186,7 +187,7 @@ pub(crate) fn merge(
     all
 }
 
-/// The ends of a range as values of the column; `None` for text, whose order zones do not know, and without values.
+/// The ends of a range as values of the column; `None` for strings, whose order zones do not know, and without values.
 pub(crate) fn extremes(data_type: &DataType, range: &ZoneRange) -> Option<(Scalar, Scalar)> {
     let declared = Type::try_from(data_type).ok()?;
     let scalar = |value: Value| Scalar {

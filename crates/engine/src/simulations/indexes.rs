@@ -111,7 +111,7 @@ impl Client {
         RecordBatch::try_new(schema(), columns).unwrap()
     }
 
-    /// Adds rows, and ends some; or gives up.
+    /// Adds rows, and deletes some; or gives up.
     async fn change(&mut self) {
         fine(self.try_change().await);
     }
@@ -158,11 +158,11 @@ impl Client {
             let snapshot = self.engine.hold();
             if let Some(all) = self.read(&snapshot, Vec::new(), None).await {
                 let part = 2 + self.random.below(5);
-                let ended = all
+                let deleted = all
                     .iter()
                     .filter(|row| (row.0 as usize).is_multiple_of(part));
-                let ended: Vec<RowId> = ended.map(|row| RowId(row.3 as u64)).collect();
-                writer.delete(ended.into_iter())?;
+                let deleted: Vec<RowId> = deleted.map(|row| RowId(row.3 as u64)).collect();
+                writer.delete(deleted.into_iter())?;
             }
             writer
         } else {

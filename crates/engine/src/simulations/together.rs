@@ -91,11 +91,11 @@ impl Client {
         let parity = self.random.below(2) as i64;
         for (writer, object) in writers.iter_mut().zip(self.objects) {
             let rows = self.rows(object, &snapshot).await?;
-            let ended: Vec<RowId> = (rows.iter())
+            let deleted: Vec<RowId> = (rows.iter())
                 .filter(|(key, _)| key % 2 == parity)
                 .map(|(_, id)| *id)
                 .collect();
-            writer.delete(ended.into_iter())?;
+            writer.delete(deleted.into_iter())?;
         }
         self.finish(writers).await
     }

@@ -144,12 +144,12 @@ impl Client {
         let mut count = 0;
         for (place, object) in self.objects.into_iter().enumerate() {
             let rows = self.rows(object, 1 - place as u32, &snapshot).await?;
-            let ended: Vec<RowId> = (rows.iter())
+            let deleted: Vec<RowId> = (rows.iter())
                 .filter(|(value, _)| value % 3 == rest)
                 .map(|(_, id)| *id)
                 .collect();
-            count = ended.len() as i64;
-            writers[place].delete(ended.into_iter())?;
+            count = deleted.len() as i64;
+            writers[place].delete(deleted.into_iter())?;
         }
         self.finish(writers, -count).await
     }

@@ -1,4 +1,4 @@
-//! Collecting garbage: rows that have ended before every snapshot in use began.
+//! Collecting garbage: rows that were deleted before every snapshot in use.
 //!
 //! ```text
 //! the last reader of an old snapshot goes, or a statement that deletes is done

@@ -19,7 +19,7 @@ use std::sync::Arc;
 const OF_POSITION: usize = 0;
 const OF_VALUE: usize = 1;
 
-/// A column at one moment. Its values stay readable as long as this lives.
+/// A column at one timestamp. Its values stay readable as long as this lives.
 #[derive(Clone, Debug)]
 pub struct ColumnSnapshot {
     column: Column,

@@ -117,7 +117,7 @@ impl Engine {
             rows: moved.keys,
         };
         if moved.keys == 0 {
-            // Rows that have had such keys ended before this snapshot.
+            // Rows that had such keys were deleted before this snapshot.
             shift.publish(&object, snapshot);
             return Ok((moved, last));
         }

@@ -250,11 +250,11 @@ impl RowChanges {
             table: self.changes[0].object.name.clone(),
             message,
         })?;
-        let mut ended = Vec::with_capacity(open.owners.len());
+        let mut deleted = Vec::with_capacity(open.owners.len());
         let mut rejected = None;
         for (part, (object, _)) in parts.zip(&open.owners) {
             match part.operation {
-                RowOperation::Prepared(Prepared::Ready(rows)) => ended.push((object.id, rows)),
+                RowOperation::Prepared(Prepared::Ready(rows)) => deleted.push((object.id, rows)),
                 RowOperation::Prepared(Prepared::Unexpected) => {
                     rejected = rejected.or(Some(Attempt::Unexpected));
                 }
@@ -279,11 +279,11 @@ impl RowChanges {
             CommitPoint {
                 at,
                 sequencer: Arc::clone(sequencer),
-                open: AtomicUsize::new(ended.len()),
+                open: AtomicUsize::new(deleted.len()),
             },
         );
         engine.shared().visible(at).await;
-        for (object, rows) in ended {
+        for (object, rows) in deleted {
             engine.shared().collect_after(object, rows, at);
         }
         Ok(Attempt::Done)
@@ -301,10 +301,10 @@ impl RowChanges {
             if matches!(&change.expected, Expected::Exactly(expected) if *expected != current) {
                 return Ok(false);
             }
-            let mut ended: Vec<RowId> = current.into_iter().flatten().collect();
-            ended.sort_unstable();
-            ended.dedup();
-            writer.delete(ended.into_iter())?;
+            let mut deleted: Vec<RowId> = current.into_iter().flatten().collect();
+            deleted.sort_unstable();
+            deleted.dedup();
+            writer.delete(deleted.into_iter())?;
             if let Some(rows) = &change.rows {
                 writer.append(rows.clone()).await?;
             }

@@ -169,12 +169,12 @@ impl RowClient {
                 kept: self.kept.clone(),
             };
             match self.change(owner, change).await? {
-                Changed::Committed { at, ended } => {
+                Changed::Committed { at, deleted } => {
                     self.engine.shared().visible(at).await;
                     self.engine
                         .shared()
-                        .collect_after(self.object.id, ended, at);
-                    return Ok(Outcome::Done(ended));
+                        .collect_after(self.object.id, deleted, at);
+                    return Ok(Outcome::Done(deleted));
                 }
                 Changed::Unexpected => {
                     self.see_changes().await;
@@ -200,12 +200,12 @@ impl RowClient {
         if matches!(&expected, Expected::Exactly(expected) if *expected != current) {
             return Ok(Outcome::Unexpected);
         }
-        let mut ended: Vec<RowId> = current.into_iter().flatten().collect();
+        let mut deleted: Vec<RowId> = current.into_iter().flatten().collect();
         // Of a key that is named twice; if it is to have two rows, its owner rejects them.
-        ended.sort_unstable();
-        ended.dedup();
-        let count = ended.len() as u64;
-        writer.delete(ended.into_iter())?;
+        deleted.sort_unstable();
+        deleted.dedup();
+        let count = deleted.len() as u64;
+        writer.delete(deleted.into_iter())?;
         if let Some(rows) = rows {
             writer.append(rows).await?;
         }

@@ -65,8 +65,8 @@ pub(crate) enum Expected {
 /// What was done.
 #[derive(Debug)]
 pub(crate) enum Changed {
-    /// All of it; so many rows ended.
-    Committed { at: Timestamp, ended: u64 },
+    /// All of it; so many rows were deleted.
+    Committed { at: Timestamp, deleted: u64 },
     /// Nothing: what was computed is as it was.
     Unchanged,
     /// Nothing: other rows have the keys than was expected.
@@ -132,10 +132,10 @@ impl Partition {
             given: 0,
             is_committed: false,
         };
-        let (first, ended) = uncommitted.write(added, home)?;
+        let (first, deleted) = uncommitted.write(added, home)?;
         match sequencer.draw() {
             None => Ok(Changed::Rejected),
-            Some(at) => Ok(uncommitted.commit(at, first, &ended, home, sequencer)),
+            Some(at) => Ok(uncommitted.commit(at, first, &deleted, home, sequencer)),
         }
     }
 
@@ -198,7 +198,7 @@ struct Uncommitted<'a> {
 
 impl Uncommitted<'_> {
     /// Adds rows, deletes those that had the keys, and gives the keys to the new ones. The id of the first, if they get
-    /// ids, and the rows that will have ended.
+    /// ids, and the rows that it deletes.
     fn write(
         &mut self,
         added: Option<Encoder>,
@@ -209,16 +209,16 @@ impl Uncommitted<'_> {
             let placed = self.partition.place(self.statement, added, true);
             first = placed.map_err(|error| self.store_error(&error))?;
         }
-        let mut ended: Vec<RowId> = self.current.iter().copied().flatten().collect();
-        ended.sort_unstable();
+        let mut deleted: Vec<RowId> = self.current.iter().copied().flatten().collect();
+        deleted.sort_unstable();
         // Of a key that is named twice; if it is to have two rows, the index rejects them.
-        ended.dedup();
-        let deleted = (self.partition).write_deletes(self.statement, &ended, home);
-        deleted.map_err(|error| self.store_error(&error))?;
+        deleted.dedup();
+        let written = (self.partition).write_deletes(self.statement, &deleted, home);
+        written.map_err(|error| self.store_error(&error))?;
         if let Some(first) = first {
             self.give_keys(first)?;
         }
-        Ok((first, ended))
+        Ok((first, deleted))
     }
 
     /// Gives the keys to new rows with ids from `first` on.
@@ -251,7 +251,7 @@ impl Uncommitted<'_> {
         mut self,
         at: Timestamp,
         first: Option<RowId>,
-        ended: &[RowId],
+        deleted: &[RowId],
         home: Home<'_>,
         sequencer: &Sequencer,
     ) -> Changed {
@@ -264,20 +264,20 @@ impl Uncommitted<'_> {
             ..
         } = &mut self;
         if let (None, Some(index)) = (first, &mut partition.index)
-            && !ended.is_empty()
+            && !deleted.is_empty()
         {
             (0..keys.len()).for_each(|row| index.remove(keys, row));
             partition.keys_removed = at;
         }
         let horizon = sequencer.horizon();
-        if partition.index.is_some() && !ended.is_empty() {
-            partition.ended.add(ended, at, horizon);
+        if partition.index.is_some() && !deleted.is_empty() {
+            partition.deleted.add(deleted, at, horizon);
         }
         partition.object.set_changed(at);
         partition.commit(*statement, at, home, horizon);
         Changed::Committed {
             at,
-            ended: ended.len() as u64,
+            deleted: deleted.len() as u64,
         }
     }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct OfferedChunk {
     pub chunk: Arc<Chunk>,
-    /// The rows that have not ended.
+    /// The rows that were not deleted.
     pub living: Selection,
     /// The columns whose text is stored as it is from now on, where others may still give it codes.
     pub plain: Arc<[bool]>,

@@ -28,7 +28,7 @@ use std::sync::atomic::Ordering;
 #[derive(Debug)]
 pub(crate) struct Prepare {
     pub statement: Arc<Statement>,
-    /// The rows with these keys end; all of this partition.
+    /// The rows with these keys are deleted; all of this partition.
     pub keys: Keys,
     /// Which these are.
     pub expected: Expected,
@@ -39,7 +39,7 @@ pub(crate) struct Prepare {
 /// What came of it.
 #[derive(Debug)]
 pub(crate) enum Prepared {
-    /// It may commit; so many rows will end.
+    /// It may commit; so many rows will be deleted.
     Ready(u64),
     /// Nothing was done: other rows have the keys than was expected, or one that is added has the key of one that
     /// stays.
@@ -92,15 +92,15 @@ impl Partition {
             let written = self.write(statement, encoded, home);
             written.map_err(|error| store_error(&name, &error))?;
         }
-        let mut ended: Vec<RowId> = current.into_iter().flatten().collect();
-        ended.sort_unstable();
-        ended.dedup();
-        let written = self.write_deletes(statement, &ended, home);
+        let mut deleted: Vec<RowId> = current.into_iter().flatten().collect();
+        deleted.sort_unstable();
+        deleted.dedup();
+        let written = self.write_deletes(statement, &deleted, home);
         written.map_err(|error| store_error(&name, &error))?;
         let begun = self.begin_check(statement, home);
         begun.map_err(|error| store_error(&name, &error))?;
         while !self.check(statement, home)? {}
-        Ok(Prepared::Ready(ended.len() as u64))
+        Ok(Prepared::Ready(deleted.len() as u64))
     }
 
     /// Whether somebody else has prepared a statement that may yet commit. One that was given up is undone.

@@ -1,4 +1,4 @@
-//! Rows with a key that have ended lately: what the index of the newest rows does not know, and older snapshots see.
+//! Rows with a key that were deleted lately. The index of the newest rows does not know them; older snapshots see them.
 
 use eris_types::{RowId, Timestamp};
 use std::collections::VecDeque;
@@ -6,21 +6,21 @@ use std::collections::VecDeque;
 /// So many are remembered at most; 256 KiB.
 const MOST: usize = 1 << 14;
 
-/// The rows that ended behind some moment.
+/// The rows that were deleted after some timestamp.
 #[derive(Debug, Default)]
-pub(crate) struct Ended {
+pub(crate) struct DeletedRows {
     /// Snapshots from here on are told of all.
     since: Timestamp,
     rows: VecDeque<(Timestamp, RowId)>,
 }
 
-impl Ended {
-    /// Rows have ended; no snapshot before `horizon` is in use.
+impl DeletedRows {
+    /// Rows were deleted; no snapshot before `horizon` is in use.
     pub fn add(&mut self, ids: &[RowId], at: Timestamp, horizon: Timestamp) {
         while self
             .rows
             .front()
-            .is_some_and(|(ended, _)| *ended <= horizon)
+            .is_some_and(|(at, _)| *at <= horizon)
         {
             self.rows.pop_front();
         }
@@ -33,7 +33,7 @@ impl Ended {
         self.rows.extend(ids.iter().map(|id| (at, *id)));
     }
 
-    /// The rows that have ended behind a snapshot; `None` if some may be forgotten.
+    /// The rows that were deleted behind a snapshot; `None` if some may be forgotten.
     pub fn behind(&self, snapshot: Timestamp) -> Option<impl Iterator<Item = RowId>> {
         let newer = self
             .rows
@@ -50,16 +50,16 @@ mod tests {
 
     #[test]
     fn a_snapshot_is_told_what_ended_behind_it() {
-        let mut ended = Ended::default();
-        let behind = |ended: &Ended, at| ended.behind(Timestamp(at)).map(Iterator::count);
-        ended.add(&[RowId(1), RowId(2)], Timestamp(5), Timestamp(3));
-        ended.add(&[RowId(3)], Timestamp(8), Timestamp(3));
+        let mut deleted = DeletedRows::default();
+        let behind = |deleted: &DeletedRows, at| deleted.behind(Timestamp(at)).map(Iterator::count);
+        deleted.add(&[RowId(1), RowId(2)], Timestamp(5), Timestamp(3));
+        deleted.add(&[RowId(3)], Timestamp(8), Timestamp(3));
         assert_eq!(
-            [behind(&ended, 3), behind(&ended, 5), behind(&ended, 9)],
+            [behind(&deleted, 3), behind(&deleted, 5), behind(&deleted, 9)],
             [Some(3), Some(1), Some(0)]
         );
-        assert_eq!(behind(&ended, 2), None);
-        ended.add(&vec![RowId(4); MOST], Timestamp(9), Timestamp(3));
-        assert_eq!([behind(&ended, 8), behind(&ended, 9)], [None, Some(0)]);
+        assert_eq!(behind(&deleted, 2), None);
+        deleted.add(&vec![RowId(4); MOST], Timestamp(9), Timestamp(3));
+        assert_eq!([behind(&deleted, 8), behind(&deleted, 9)], [None, Some(0)]);
     }
 }
