@@ -134,8 +134,11 @@ fn command_spans(script: &str) -> Vec<Span> {
 
 /// Whether a text begins with a command that also ends the statement before it.
 fn ends_statement(text: &str) -> bool {
-    let word = text.split(char::is_whitespace).next().unwrap_or_default();
-    matches!(word, "\\g" | "\\gx" | "\\watch")
+    // It is asked at every character: it must not look for the end of a word that may be a line of megabytes.
+    ["\\gx", "\\g", "\\watch"].iter().any(|word| {
+        let rest = text.strip_prefix(word);
+        rest.is_some_and(|rest| !rest.starts_with(|c: char| !c.is_whitespace()))
+    })
 }
 
 /// The place behind a text that begins at `position`.
@@ -191,10 +194,19 @@ mod tests {
             "SELECT /*\n\\q */ 1",
             "SELECT \"\n.x\"",
             "SELECT\n\\q",
+            "SELECT\\gxy",
+            "SELECT \\g2",
         ] {
             assert_eq!(texts(&format!("{script};")), [format!("1:1 {script}")]);
         }
         assert_eq!(texts(".5;"), ["1:1 .5"], "a number");
+    }
+
+    #[test]
+    fn a_long_line_without_blanks_is_cut_in_linear_time() {
+        // Some ten milliseconds; with a look at the rest of the line for each character, hours.
+        let script = format!("VALUES(0){};", ",(1)".repeat(4 << 20));
+        assert_eq!(cut(&script).expect("short").len(), 1);
     }
 
     #[test]

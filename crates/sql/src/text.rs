@@ -12,6 +12,7 @@ pub(crate) mod lexeme;
 pub(crate) mod mistakes;
 pub(crate) mod named_windows;
 pub(crate) mod names;
+mod operators;
 pub(crate) mod parameter;
 pub(crate) mod parse;
 pub(crate) mod precedence;

@@ -6,6 +6,7 @@ use crate::error::sql_terms::in_sql;
 use crate::error::{Mistake, SqlError, SqlErrorKind};
 use crate::text::depth;
 use crate::text::mistakes;
+use crate::text::operators::before_signs;
 use crate::text::precedence::rebind;
 use crate::text::statement::Statement;
 use datafusion::common::SchemaError;
@@ -108,7 +109,7 @@ fn tokens(statement: &Statement) -> Result<Vec<TokenWithSpan>, SqlError> {
             token.token = Token::Placeholder(format!("${parameters}"));
         }
     }
-    Ok(tokens)
+    Ok(before_signs(tokens))
 }
 
 fn parse_tokens(

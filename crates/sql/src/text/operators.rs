@@ -1,0 +1,89 @@
+//! Operators with a sign behind them: `x>-1` is `x > -1`, as in PostgreSQL and DuckDB.
+//!
+//! The tokenizer takes all characters of operators that stand together for one operator, as PostgreSQL does. It has not
+//! PostgreSQL's exception: an operator ends before a sign, unless it has a character that no operator of standard SQL
+//! has. DuckDB has that exception for `%`, too.
+
+use datafusion::sql::sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan};
+
+/// The tokens, in which signs are tokens of their own.
+pub(super) fn before_signs(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let mut apart = Vec::with_capacity(tokens.len());
+    for token in tokens {
+        match parts(&token) {
+            Some(parts) => apart.extend(parts),
+            None => apart.push(token),
+        }
+    }
+    apart
+}
+
+/// An operator and the signs behind it; `None` if it is another token.
+fn parts(token: &TokenWithSpan) -> Option<Vec<TokenWithSpan>> {
+    let Token::CustomBinaryOperator(text) = &token.token else {
+        return None;
+    };
+    let name = text.trim_end_matches(['+', '-']);
+    let operator = match name {
+        "=" => Token::Eq,
+        "<>" | "!=" => Token::Neq,
+        "<" => Token::Lt,
+        "<=" => Token::LtEq,
+        ">" => Token::Gt,
+        ">=" => Token::GtEq,
+        "*" => Token::Mul,
+        "/" => Token::Div,
+        "%" => Token::Mod,
+        _ => return None,
+    };
+    // All of it is ASCII, and on one line.
+    let Location { line, column } = token.span.start;
+    let at = |first: usize, length: usize| {
+        let place = |behind: usize| Location::of(line, column + behind as u64);
+        Span::new(place(first), place(first + length))
+    };
+    let mut parts = vec![TokenWithSpan::new(operator, at(0, name.len()))];
+    for (behind, sign) in text[name.len()..].chars().enumerate() {
+        let sign = match sign {
+            '-' => Token::Minus,
+            _ => Token::Plus,
+        };
+        parts.push(TokenWithSpan::new(sign, at(name.len() + behind, 1)));
+    }
+    Some(parts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+    use datafusion::sql::sqlparser::tokenizer::Tokenizer;
+
+    /// The tokens of a text, each with its column.
+    fn tokens(text: &str) -> Vec<String> {
+        let tokens = Tokenizer::new(&PostgreSqlDialect {}, text).tokenize_with_location();
+        let tokens = before_signs(tokens.unwrap()).into_iter();
+        tokens
+            .map(|token| format!("{} {}", token.span.start.column, token.token))
+            .collect()
+    }
+
+    #[test]
+    fn signs_are_tokens_of_their_own() {
+        assert_eq!(tokens("x>-1"), ["1 x", "2 >", "3 -", "4 1"]);
+        assert_eq!(tokens("x<>+-1"), ["1 x", "2 <>", "4 +", "5 -", "6 1"]);
+        for operator in ["=", "<>", "<", "<=", ">", ">=", "*", "/", "%"] {
+            let shown = tokens(&format!("5{operator}-3"));
+            let behind = 2 + operator.len();
+            assert_eq!(shown[1..3], [format!("2 {operator}"), format!("{behind} -")]);
+        }
+    }
+
+    #[test]
+    fn other_operators_stay_what_they_are() {
+        for operator in ["->", "->>", "@>", "#-", "@-", "~*", "||", "!~*"] {
+            let shown = tokens(&format!("a{operator}b"));
+            assert_eq!(shown[1], format!("2 {operator}"), "{shown:?}");
+        }
+    }
+}
