@@ -4,7 +4,7 @@
 
 use super::cell::Cells;
 use super::{FormatError, Layout, ResultWriter};
-use arrow::array::{Array, RecordBatch};
+use arrow::array::RecordBatch;
 use arrow::datatypes::Schema;
 use std::io::Write;
 
