@@ -14,12 +14,17 @@
 //! composite key                its columns one after the other
 //! ```
 //!
-//! The order: false before true; numbers by size; floating-point numbers in IEEE 754's total order, which is that of
-//! SQL here (-0 before 0, NaN after ∞); text by its bytes; NULL before all else; composite keys by their first column
-//! that differs.
+//! The order:
 //!
-//! No key is the beginning of another of the same columns: fixed sizes are equal, and text ends with the only 0 in it.
-//! It has no other because no byte of UTF-8 is greater than F4, so that there is room to add one to each.
+//! - NULL before all else;
+//! - false before true;
+//! - numbers by size;
+//! - floating-point numbers in IEEE 754's total order, which is that of SQL here (-0 before 0, NaN after ∞);
+//! - strings by their bytes;
+//! - composite keys by their first column that differs.
+//!
+//! No key is the beginning of another of the same columns. Fixed sizes are equal, and a string ends with the only 0 in
+//! it. It has no other because no byte of UTF-8 is greater than F4, so that there is room to add one to each.
 //!
 //! *One column of up to 64 bits, never NULL:* its key is a number, [`word`], for [`crate::Art`] of `u64`.
 //!
@@ -27,7 +32,7 @@
 //! each other in order of rows, and [`crate::Art::prefix`] with the columns alone finds them.
 //!
 //! *Ranges:* `Included` and `Excluded` are of whole keys. With the first columns alone, or with several entries per
-//! key, all that begins with them comes before [`Encoder::successor`]: "greater" is `Included(successor)`, "less or
+//! key, all that begins with them comes before [`KeyEncoder::successor`]: "greater" is `Included(successor)`, "less or
 //! equal" is `Excluded(successor)`.
 
 mod decode;
@@ -39,12 +44,12 @@ pub use fixed::{Fixed, Word};
 /// Puts keys together, column by column.
 ///
 /// ```
-/// use eris_index::key::Encoder;
+/// use eris_index::key::KeyEncoder;
 ///
-/// let mut encoder = Encoder::new();
+/// let mut encoder = KeyEncoder::new();
 /// let mut key = |country: &str, year: Option<i16>| {
 ///     encoder.clear();
-///     encoder.push_text(country).push_nullable(year);
+///     encoder.push_string(country).push_nullable(year);
 ///     encoder.bytes().to_vec()
 /// };
 /// assert!(key("CUBA", Some(-5)) < key("CUBA", Some(1994)));
@@ -52,7 +57,7 @@ pub use fixed::{Fixed, Word};
 /// assert!(key("CUBA", Some(1994)) < key("CUBA LIBRE", None));
 /// ```
 #[derive(Clone, Debug, Default)]
-pub struct Encoder {
+pub struct KeyEncoder {
     bytes: Vec<u8>,
 }
 
@@ -72,7 +77,7 @@ pub fn word<T: Word>(value: T) -> u64 {
     value.word()
 }
 
-impl Encoder {
+impl KeyEncoder {
     /// No column yet.
     pub fn new() -> Self {
         Self::default()
@@ -123,14 +128,14 @@ impl Encoder {
     }
 
     /// A column VARCHAR.
-    pub fn push_text(&mut self, text: &str) -> &mut Self {
-        self.push_text_start(text);
+    pub fn push_string(&mut self, text: &str) -> &mut Self {
+        self.push_string_start(text);
         self.bytes.push(0);
         self
     }
 
     /// The beginning of a column VARCHAR, as the last of a key: the beginning of the keys of all text that begins so.
-    pub fn push_text_start(&mut self, text: &str) -> &mut Self {
+    pub fn push_string_start(&mut self, text: &str) -> &mut Self {
         self.bytes.extend(text.bytes().map(|byte| byte + 1));
         self
     }

@@ -1,9 +1,16 @@
 //! AVX-512 as of Ice Lake and Zen 4: masks from comparisons, funnel shifts (VBMI2), matrix products of bits (GFNI).
 //!
-//! One function serves all widths of a lane type, with shift counts from a table. A comparison takes 0.06 (bytes),
-//! 0.1, 0.2 and 0.4 cycles a row on Zen 4, which above 8 bits is more than memory delivers; unrolled for a single
-//! width it measured a quarter to a half less from 16 bits on, in cache only: not worth 64 copies of each kernel. A
-//! field that lies across two words takes one funnel shift, in bytes two bit matrices, so no row needs a branch.
+//! One function serves all widths of a lane type, with shift counts from a table. A comparison on Zen 4:
+//!
+//! | bits of a lane | cycles a row |
+//! |---|---|
+//! | 8 | 0.06 |
+//! | 16 | 0.1 |
+//! | 32 | 0.2 |
+//! | 64 | 0.4 |
+//!
+//! Above 8 bits that is faster than memory. Unrolling for one width gains only in cache, so it is not done. A field
+//! that lies across two words takes one funnel shift, in bytes two bit matrices, so no row needs a branch.
 //!
 //! Compression goes to a register and is stored from there, whole: to memory it is microcode on Zen 4.
 
@@ -13,7 +20,7 @@ mod registers;
 mod runs;
 
 use crate::condition::{Bitmap, Range};
-use crate::layout::{CacheLine, Lane, Row, by_lane, lane_bits, rows, vector_words};
+use crate::layout::{CacheLine, Lane, RowBits, by_lane, lane_bits, rows, vector_words};
 use crate::x86::{between_plain, kernels_by_lane, one_instruction_kernels, plain_code};
 use crate::{MASK_WORDS, VECTOR, portable};
 pub(crate) use positions::positions;
@@ -61,7 +68,13 @@ fn within<T: Lane>(range: Range) -> Within {
 /// The bits of half a row.
 #[inline]
 #[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt")]
-fn bits_within<T: Lane>(width: u8, vector: &[u64], row: &Row, half: usize, range: Within) -> u64 {
+fn bits_within<T: Lane>(
+    width: u8,
+    vector: &[u64],
+    row: &RowBits,
+    half: usize,
+    range: Within,
+) -> u64 {
     let value = field::<T>(width, vector, row, half);
     at_most::<T>(subtract::<T>(value, range.lo), range.span)
 }
@@ -81,7 +94,7 @@ fn between_lane<T: Lane>(width: u8, words: &[u64], range: Range, masks: &mut [u6
 
 /// The rows of a vector, each with its bytes of the mask: bits that are stored as they come need no assembly.
 #[inline(always)]
-fn mask_rows<T: Lane>(width: u8, mask: &mut [u64]) -> impl Iterator<Item = (&Row, &mut [u8])> {
+fn mask_rows<T: Lane>(width: u8, mask: &mut [u64]) -> impl Iterator<Item = (&RowBits, &mut [u8])> {
     rows(width)[..T::BITS]
         .iter()
         .zip(u8::view_mut(mask).chunks_exact_mut(T::LANES / 8))

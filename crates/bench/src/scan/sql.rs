@@ -1,14 +1,19 @@
 //! The scan as a user sees it: one table with a column per width, and a count in SQL.
 //!
-//! Value `i` of the column of width `w` is the upper `w` bits of 63, of which 31 are `i × m modulo p` and 31 are `i × n
-//! modulo q` with two primes: equally distributed over the width, the same on every run, and computed alike, without
-//! overflow, by the statement that fills the table and by the check of what it counts.
+//! Value `i` of the column of width `w`, with two primes `p` and `q`:
+//!
+//! ```text
+//! the upper w bits of 63, of which 31 are i × m modulo p, and 31 are i × n modulo q
+//! ```
+//!
+//! The values are equally distributed over the width and the same on every run. The statement that fills the table and
+//! the check of what it counts compute them alike, without overflow.
 
 use super::ScanOptions;
 use super::bandwidth::READING;
 use super::error::ScanError;
 use super::values::Predicate;
-use crate::report::{Report, median};
+use crate::report::{BenchReport, median};
 use arrow_array::{Array, Int64Array};
 use eris_engine::{Engine, Settings};
 use eris_numa::measure::LocalReads;
@@ -44,7 +49,7 @@ pub async fn run(
     settings: Settings,
     options: ScanOptions,
     reads: &LocalReads,
-    report: &mut Report,
+    report: &mut BenchReport,
 ) -> Result<(), ScanError> {
     let database = Database::open(Engine::home(settings).map_err(SqlError::from)?)?;
     let session = database.session();
@@ -98,7 +103,7 @@ async fn side_by_side(
     session: &Session,
     options: ScanOptions,
     reads: &LocalReads,
-    report: &mut Report,
+    report: &mut BenchReport,
 ) -> Result<(), ScanError> {
     let width = WIDTHS[WIDTHS.len() - 1];
     let hi = mask(width) / 2;

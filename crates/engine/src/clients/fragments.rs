@@ -9,13 +9,13 @@
 //!
 //! Much of what is asked takes less time than it takes until a sleeping AEU is awake: statistics rule most chunks out,
 //! or an index leads to a few rows. How little it is turns out only on the way. So it is begun here, at all AEUs at
-//! once, and left to them as soon as it looks as if it took longer than waking them: until then, it runs on one core
+//! once. It is left to them as soon as it looks as if it took longer than waking them. Until then, it runs on one core
 //! instead of all of them.
 
 use super::client::Client;
 use super::engine::Engine;
 use super::exchange::{offer, patience};
-use super::shared::Shared;
+use super::shared::EngineState;
 use super::stream::ResultStream;
 use crate::error::EngineError;
 use crate::object::data_object::DataObject;
@@ -68,7 +68,7 @@ impl Executor for Engine {
 /// Who takes part in a fragment: AEUs and the rows of their partitions.
 type Participants = Vec<(AeuId, u64)>;
 
-impl Shared {
+impl EngineState {
     /// Begins a fragment; its result comes in so many streams.
     fn execute(
         self: &Arc<Self>,

@@ -12,7 +12,7 @@
 use super::index::hash;
 use super::interner::Interner;
 use super::keys::{BitPlace, GroupKeys, dictionary};
-use crate::columns::Columns;
+use crate::columns::FragmentColumns;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::ops::Range;
 
@@ -44,14 +44,14 @@ impl Division {
 }
 
 /// Groups by the part that they belong to.
-pub(super) struct Sorted {
-    /// GroupNumbers of groups, those of the first part first.
+pub(super) struct GroupsByPart {
+    /// Numbers of groups, those of the first part first.
     pub(super) order: Vec<u32>,
     /// Where each part ends.
     pub(super) ends: Vec<u32>,
 }
 
-impl Sorted {
+impl GroupsByPart {
     /// Sorts groups by a number of each, all below `parts`.
     pub(super) fn by(numbers: &[u32], parts: usize) -> Self {
         let mut ends = vec![0u32; parts];
@@ -68,7 +68,7 @@ impl Sorted {
             order[*place as usize] = group as u32;
             *place += 1;
         }
-        Sorted { order, ends }
+        GroupsByPart { order, ends }
     }
 
     /// Where some parts lie in the order.
@@ -87,19 +87,19 @@ pub(super) fn parts(
     packed: &[u64],
     keys: &GroupKeys,
     interners: &[Interner],
-    columns: &Columns,
+    columns: &FragmentColumns,
 ) -> Vec<u32> {
-    let texts: Vec<OwnStrings> = (keys.keys.iter().zip(interners))
-        .filter(|(_, interner)| !interner.texts().is_empty())
+    let strings: Vec<OwnStrings> = (keys.keys.iter().zip(interners))
+        .filter(|(_, interner)| !interner.strings().is_empty())
         .map(|(key, interner)| OwnStrings {
             field: key.field,
             null: key.null,
             known: dictionary(key, columns).map_or(0, |dictionary| dictionary.len()) as i64,
-            hashes: interner.texts().iter().map(hash_of_text).collect(),
+            hashes: interner.strings().iter().map(hash_of_string).collect(),
         })
         .collect();
     let rows = packed.chunks_exact(keys.words);
-    if texts.is_empty() {
+    if strings.is_empty() {
         return match keys.words {
             1 => packed
                 .iter()
@@ -112,12 +112,12 @@ pub(super) fn parts(
     let part = |words: &[u64]| {
         own.copy_from_slice(words);
         let mut bytes = 0;
-        for texts in &texts {
-            let field = &keys.fields[texts.field];
+        for strings in &strings {
+            let field = &keys.fields[strings.field];
             let code = field.unpack(words);
-            if code >= texts.known && !texts.null.is_set(words) {
+            if code >= strings.known && !strings.null.is_set(words) {
                 own[field.place.word] &= !field.pack(-1);
-                bytes = hash(&[bytes, texts.hashes[(code - texts.known) as usize]]);
+                bytes = hash(&[bytes, strings.hashes[(code - strings.known) as usize]]);
             }
         }
         division.part(if bytes == 0 {
@@ -139,6 +139,6 @@ struct OwnStrings {
 }
 
 /// The same for all workers, unlike the hash of an interner.
-fn hash_of_text(text: &str) -> u64 {
-    BuildHasherDefault::<DefaultHasher>::default().hash_one(text)
+fn hash_of_string(string: &str) -> u64 {
+    BuildHasherDefault::<DefaultHasher>::default().hash_one(string)
 }

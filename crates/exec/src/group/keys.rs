@@ -8,13 +8,13 @@
 //!            └ 63 ─── 32 ─ 31 ─── 0 ┘  └──────────────────────┘  └───────────┘
 //! ```
 //!
-//! A field never crosses words. That of a NULL is 0, so equal keys have equal words. Text is its dictionary's code, or
-//! one from an [`Interner`] where there is none; a float is its bits, with both zeros made one; a wide decimal takes
+//! A field never crosses words. That of a NULL is 0, so equal keys have equal words. A string is its dictionary's code,
+//! or one from an [`Interner`] where there is none; a float is its bits, with both zeros made one; a wide decimal takes
 //! two fields.
 
 use super::input::Window;
 use super::interner::Interner;
-use crate::columns::Columns;
+use crate::columns::FragmentColumns;
 use crate::expr::Expression;
 use crate::lookup::Combinations;
 use crate::values::{Values, values};
@@ -118,7 +118,10 @@ impl Packer {
 }
 
 impl GroupKeys {
-    pub(crate) fn compile(exprs: &[Expr], columns: &Columns) -> Result<Self, FragmentError> {
+    pub(crate) fn compile(
+        exprs: &[Expr],
+        columns: &FragmentColumns,
+    ) -> Result<Self, FragmentError> {
         let mut packer = Packer::default();
         let mut fields = Vec::new();
         let mut keys = Vec::new();
@@ -220,10 +223,10 @@ impl GroupKeys {
                     let high = values.iter().map(|&value| (value >> 64) as i64).collect();
                     fields.extend([FieldValues::Computed(low), FieldValues::Computed(high)]);
                 }
-                Values::Strings(texts) => {
+                Values::Strings(strings) => {
                     let dictionary = dictionary(key, window.columns);
-                    let mut codes = Vec::with_capacity(texts.len());
-                    interner.codes(&texts, dictionary, &mut codes);
+                    let mut codes = Vec::with_capacity(strings.len());
+                    interner.codes(&strings, dictionary, &mut codes);
                     fields.push(FieldValues::Computed(codes));
                 }
                 Values::Codes(..) => unreachable!("an array holds no codes"),
@@ -242,7 +245,7 @@ impl GroupKeys {
 /// The dictionary in whose codes a key is expressed, if there is one.
 pub(super) fn dictionary<'a>(
     key: &GroupKey,
-    columns: &'a Columns,
+    columns: &'a FragmentColumns,
 ) -> Option<&'a eris_column::Dictionary> {
     match &key.source {
         KeySource::Expression(expression) => columns.dictionaries[expression.as_column()?].as_ref(),
@@ -253,7 +256,7 @@ pub(super) fn dictionary<'a>(
 /// What keys come from, and for each expression which of these, and which part of it.
 fn sources(
     exprs: &[Expr],
-    columns: &Columns,
+    columns: &FragmentColumns,
 ) -> Result<(Vec<KeySource>, Vec<KeyPart>), FragmentError> {
     let mut sources = Vec::new();
     let mut parts = vec![KeyPart::default(); exprs.len()];

@@ -2,7 +2,7 @@
 
 use super::{Fixed, NULL, fixed};
 
-/// Takes a key of [`super::Encoder`] apart again, column by column: each method is the counterpart of one there.
+/// Takes a key of [`super::KeyEncoder`] apart again, column by column: each method is the counterpart of one there.
 ///
 /// # Panics
 /// All methods, if the key has not such a column there.
@@ -49,7 +49,7 @@ impl<'a> Decoder<'a> {
             .rest
             .iter()
             .position(|&byte| byte == 0)
-            .expect("a column of text");
+            .expect("a column of strings");
         let bytes = self.rest[..end].iter().map(|byte| byte - 1).collect();
         self.rest = &self.rest[end + 1..];
         String::from_utf8(bytes).expect("encoded from UTF-8")

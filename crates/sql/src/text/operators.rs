@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn other_operators_stay_what_they_are() {
-        for operator in ["->", "->>", "@>", "#-", "@-", "~*", "||", "!~*"] {
+        for operator in ["->", "->>", "@>", "#-", "~*", "||", "!~*"] {
             let shown = tokens(&format!("a{operator}b"));
             assert_eq!(shown[1], format!("2 {operator}"), "{shown:?}");
         }
