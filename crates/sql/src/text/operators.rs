@@ -75,7 +75,10 @@ mod tests {
         for operator in ["=", "<>", "<", "<=", ">", ">=", "*", "/", "%"] {
             let shown = tokens(&format!("5{operator}-3"));
             let behind = 2 + operator.len();
-            assert_eq!(shown[1..3], [format!("2 {operator}"), format!("{behind} -")]);
+            assert_eq!(
+                shown[1..3],
+                [format!("2 {operator}"), format!("{behind} -")]
+            );
         }
     }
 
