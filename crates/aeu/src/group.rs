@@ -10,7 +10,7 @@ use std::fmt;
 const END: u32 = u32::MAX;
 
 /// A command of this step; chained to the next one of its group.
-struct Entry<'a, P> {
+struct GroupedCommand<'a, P> {
     header: Header,
     words: &'a [u64],
     /// In a cell, so that a group can be consumed through a shared borrow and the headers remain for [`Headers`].
@@ -32,7 +32,7 @@ struct Chain {
 ///
 /// Two numbers are recorded per command and nothing is moved, so grouping costs a few nanoseconds each.
 pub(crate) struct Batch<'a, P> {
-    entries: Vec<Entry<'a, P>>,
+    entries: Vec<GroupedCommand<'a, P>>,
     chains: Vec<Chain>,
     /// The chain of the command before.
     last: usize,
@@ -57,7 +57,7 @@ impl<'a, P> Batch<'a, P> {
             parcel,
         } = command;
         let at = self.entries.len() as u32;
-        self.entries.push(Entry {
+        self.entries.push(GroupedCommand {
             header,
             words,
             parcel: Cell::new(parcel),
@@ -104,7 +104,7 @@ impl<'a, P> Batch<'a, P> {
     pub(crate) fn groups(&mut self) -> impl Iterator<Item = Group<'_, P>> {
         self.chains
             .sort_by_key(|chain| std::cmp::Reverse(chain.rank));
-        let entries: &[Entry<'_, P>] = &self.entries;
+        let entries: &[GroupedCommand<'_, P>] = &self.entries;
         self.chains.iter().map(move |chain| {
             let Chain {
                 rank,
@@ -145,7 +145,7 @@ impl<'a, P> Batch<'a, P> {
 
 /// Commands of one data object, kind and rank, in arrival order. An iterator: what is not taken is dropped later.
 pub struct Group<'a, P = ()> {
-    entries: &'a [Entry<'a, P>],
+    entries: &'a [GroupedCommand<'a, P>],
     at: u32,
     left: usize,
     rank: Rank,
@@ -201,7 +201,7 @@ impl<P> ExactSizeIterator for Group<'_, P> {}
 
 /// The headers of a group, in arrival order.
 pub struct Headers<'a, P = ()> {
-    entries: &'a [Entry<'a, P>],
+    entries: &'a [GroupedCommand<'a, P>],
     at: u32,
     left: usize,
 }

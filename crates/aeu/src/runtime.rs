@@ -39,7 +39,7 @@ pub enum StartError {
 ///
 /// [`Runtime::shutdown`] ends it in order; dropping it ends the threads after their current step and drops all tasks.
 pub struct Runtime<H: Handler> {
-    shared: Arc<Shared<H>>,
+    shared: Arc<RuntimeState<H>>,
     threads: Vec<JoinHandle<()>>,
     router: Arc<Router<H::Parcel>>,
     telemetry: Telemetry,
@@ -48,7 +48,7 @@ pub struct Runtime<H: Handler> {
     is_throttled: bool,
 }
 
-struct Shared<H: Handler> {
+struct RuntimeState<H: Handler> {
     cells: Box<[CachePadded<AeuCell<H>>]>,
     /// Written once by whoever ends the runtime, before it rings; read by every thread between steps. Relaxed: the
     /// ring's and the token's fences order it.
@@ -97,7 +97,7 @@ impl<H: Handler> Runtime<H> {
             })
         };
         let cells = places.iter().map(cell).collect();
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(RuntimeState {
             cells,
             stop: AtomicBool::new(false),
         });
@@ -256,7 +256,7 @@ impl<H: Handler> Drop for Visit<'_, H> {
 /// The thread of an AEU.
 struct Worker<H: Handler> {
     place: AeuPlace,
-    shared: Arc<Shared<H>>,
+    shared: Arc<RuntimeState<H>>,
     router: Arc<Router<H::Parcel>>,
     telemetry: Telemetry,
     topology: Arc<Topology>,
@@ -297,7 +297,7 @@ impl<H: Handler> Worker<H> {
         spin: &mut Spin,
         mut throttle: Option<Throttle>,
         id: AeuId,
-        shared: &Shared<H>,
+        shared: &RuntimeState<H>,
         telemetry: &Telemetry,
     ) {
         let (cell, counters) = (&shared.cells[id.index()], telemetry.of(id));

@@ -91,7 +91,7 @@ impl<H: Handler> Simulation<H> {
             Sleeper {
                 aeu: Aeu::new(place, topology.clone(), telemetry.clone(), port, handler),
                 token,
-                phase: Phase::Busy,
+                phase: ThreadPhase::Busy,
             }
         });
         let aeus = aeus.collect();
@@ -198,7 +198,7 @@ impl<H: Handler> Simulation<H> {
 struct Sleeper<H: Handler> {
     aeu: Aeu<Faulty<H>>,
     token: Arc<Token>,
-    phase: Phase,
+    phase: ThreadPhase,
 }
 
 /// ```text
@@ -207,7 +207,7 @@ struct Sleeper<H: Handler> {
 ///   └──────────────── ring ─────────┴────────┘
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum ThreadPhase {
     /// The last step found work.
     Busy,
     /// It found none.
@@ -222,7 +222,9 @@ enum Phase {
 
 impl<H: Handler> Sleeper<H> {
     fn sleeps(&self) -> bool {
-        self.phase == Phase::Parked && !self.token.is_running() && self.aeu.first_rested().is_none()
+        self.phase == ThreadPhase::Parked
+            && !self.token.is_running()
+            && self.aeu.first_rested().is_none()
     }
 
     /// There is no time here: rests end by chance.
@@ -234,35 +236,35 @@ impl<H: Handler> Sleeper<H> {
         }
     }
 
-    fn turn(&mut self, faults: Faults, random: &mut Random) -> Phase {
+    fn turn(&mut self, faults: Faults, random: &mut Random) -> ThreadPhase {
         self.end_rests(random);
         self.phase = match self.phase {
-            Phase::Parked if !self.token.is_running() => Phase::Parked,
-            Phase::Spinning if random.one_in(2) => {
+            ThreadPhase::Parked if !self.token.is_running() => ThreadPhase::Parked,
+            ThreadPhase::Spinning if random.one_in(2) => {
                 self.token.doze();
-                Phase::Dozing
+                ThreadPhase::Dozing
             }
-            Phase::Busy | Phase::Spinning | Phase::Parked => {
+            ThreadPhase::Busy | ThreadPhase::Spinning | ThreadPhase::Parked => {
                 if self.step(faults, random) {
-                    Phase::Busy
+                    ThreadPhase::Busy
                 } else {
-                    Phase::Spinning
+                    ThreadPhase::Spinning
                 }
             }
             // Never cut short: a thread sleeps only after a step that has tried everything.
-            Phase::Dozing => {
+            ThreadPhase::Dozing => {
                 if self.step(Faults::default(), random) {
                     self.token.wake();
-                    Phase::Busy
+                    ThreadPhase::Busy
                 } else {
-                    Phase::Looked
+                    ThreadPhase::Looked
                 }
             }
-            Phase::Looked => {
+            ThreadPhase::Looked => {
                 if self.token.lie_down() {
-                    Phase::Parked
+                    ThreadPhase::Parked
                 } else {
-                    Phase::Busy
+                    ThreadPhase::Busy
                 }
             }
         };

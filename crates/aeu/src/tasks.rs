@@ -34,7 +34,7 @@ impl TaskId {
 ///    └──── in time ──── resting
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
+enum TaskState {
     Queued,
     Running { resumed: bool, cancelled: bool },
     Suspended,
@@ -50,17 +50,17 @@ pub(crate) enum Next {
     Rest(Instant),
 }
 
-struct Slot<T> {
+struct TaskSlot<T> {
     generation: u32,
     rank: Rank,
-    state: State,
+    state: TaskState,
     /// `None` while the task runs, and in a vacant slot.
     task: Option<T>,
     vacant: bool,
 }
 
 pub(crate) struct Tasks<T> {
-    slots: Vec<Slot<T>>,
+    slots: Vec<TaskSlot<T>>,
     vacant: Vec<u32>,
     queue: VecDeque<TaskId>,
     /// Few, if any.
@@ -85,7 +85,7 @@ impl<T> Tasks<T> {
     }
 
     pub(crate) fn insert(&mut self, rank: Rank, task: T) -> TaskId {
-        let state = State::Queued;
+        let state = TaskState::Queued;
         let slot = match self.vacant.pop() {
             Some(slot) => {
                 let place = &mut self.slots[slot as usize];
@@ -94,7 +94,7 @@ impl<T> Tasks<T> {
                 slot
             }
             None => {
-                self.slots.push(Slot {
+                self.slots.push(TaskSlot {
                     generation: 0,
                     rank,
                     state,
@@ -113,7 +113,7 @@ impl<T> Tasks<T> {
         id
     }
 
-    fn slot(&mut self, id: TaskId) -> Option<&mut Slot<T>> {
+    fn slot(&mut self, id: TaskId) -> Option<&mut TaskSlot<T>> {
         let slot = self.slots.get_mut(id.slot as usize)?;
         (slot.generation == id.generation && !slot.vacant).then_some(slot)
     }
@@ -129,10 +129,10 @@ impl<T> Tasks<T> {
             return false;
         };
         match &mut slot.state {
-            State::Queued | State::Resting => {}
-            State::Running { resumed, .. } => *resumed = true,
-            State::Suspended => {
-                slot.state = State::Queued;
+            TaskState::Queued | TaskState::Resting => {}
+            TaskState::Running { resumed, .. } => *resumed = true,
+            TaskState::Suspended => {
+                slot.state = TaskState::Queued;
                 self.queue.push_back(id);
             }
         }
@@ -149,20 +149,20 @@ impl<T> Tasks<T> {
     pub(crate) fn cancel(&mut self, id: TaskId) -> Option<T> {
         let slot = self.slot(id)?;
         match &mut slot.state {
-            State::Running { cancelled, .. } => {
+            TaskState::Running { cancelled, .. } => {
                 *cancelled = true;
                 None
             }
-            State::Queued => {
+            TaskState::Queued => {
                 // Its id in the queue would otherwise look like work to do.
                 self.queue.retain(|&queued| queued != id);
                 self.remove(id)
             }
-            State::Resting => {
+            TaskState::Resting => {
                 self.resting.retain(|&(_, resting)| resting != id);
                 self.remove(id)
             }
-            State::Suspended => self.remove(id),
+            TaskState::Suspended => self.remove(id),
         }
     }
 
@@ -178,7 +178,7 @@ impl<T> Tasks<T> {
 
     fn end_rests_of(&mut self, ends: impl Fn(Instant, TaskId) -> bool) {
         for (_, id) in self.resting.extract_if(.., |(until, id)| ends(*until, *id)) {
-            self.slots[id.slot as usize].state = State::Queued;
+            self.slots[id.slot as usize].state = TaskState::Queued;
             self.queue.push_back(id);
         }
     }
@@ -199,7 +199,7 @@ impl<T> Tasks<T> {
         let at = self.position(lowest)?;
         let id = self.queue.remove(at)?;
         let slot = self.slot(id)?;
-        slot.state = State::Running {
+        slot.state = TaskState::Running {
             resumed: false,
             cancelled: false,
         };
@@ -210,7 +210,7 @@ impl<T> Tasks<T> {
     /// Puts a task back after its slice. Returns it if it was cancelled meanwhile.
     pub(crate) fn put_back(&mut self, id: TaskId, task: T, next: Next) -> Option<T> {
         let slot = self.slot(id)?;
-        let State::Running { resumed, cancelled } = slot.state else {
+        let TaskState::Running { resumed, cancelled } = slot.state else {
             return Some(task);
         };
         if cancelled {
@@ -220,12 +220,12 @@ impl<T> Tasks<T> {
         slot.task = Some(task);
         match next {
             Next::Rest(until) => {
-                slot.state = State::Resting;
+                slot.state = TaskState::Resting;
                 self.resting.push((until, id));
             }
-            Next::Suspend if !resumed => slot.state = State::Suspended,
+            Next::Suspend if !resumed => slot.state = TaskState::Suspended,
             Next::Queue | Next::Suspend => {
-                slot.state = State::Queued;
+                slot.state = TaskState::Queued;
                 self.queue.push_back(id);
             }
         }

@@ -27,11 +27,11 @@ mod seen;
 
 pub use figures::{curves, figure};
 
-use crate::report::Report;
+use crate::report::BenchReport;
 use contender::Contender;
 use eris_engine::{Algorithm, EngineError, Settings};
 use indicatif::{ProgressBar, ProgressStyle};
-use seen::Seen;
+use seen::Observation;
 use serde_json::json;
 use std::ops::Range;
 use std::time::Duration;
@@ -85,20 +85,20 @@ const STEP: u64 = 64;
 const TICKS: u32 = 40;
 
 /// What clients ask for, and until when.
-struct Phase {
+struct LoadPhase {
     keys: Range<u64>,
     time: Duration,
 }
 
-fn phases(options: &BalanceOptions) -> Vec<Phase> {
+fn phases(options: &BalanceOptions) -> Vec<LoadPhase> {
     let all = options.keys;
-    let first = Phase {
+    let first = LoadPhase {
         keys: 0..all,
         time: options.time,
     };
     let others = (0..=MOVES).map(|step| {
         let left = all / 4 - step * all / STEP;
-        Phase {
+        LoadPhase {
             keys: left..left + all / 2,
             time: 2 * options.time,
         }
@@ -110,7 +110,10 @@ fn phases(options: &BalanceOptions) -> Vec<Phase> {
 ///
 /// # Errors
 /// [`BalanceBenchError`].
-pub fn run(settings: &Settings, options: &BalanceOptions) -> Result<Report, BalanceBenchError> {
+pub fn run(
+    settings: &Settings,
+    options: &BalanceOptions,
+) -> Result<BenchReport, BalanceBenchError> {
     let aeus = settings.topology.aeus().len();
     if aeus < 4 {
         return Err(BalanceBenchError::FewAeus(aeus));
@@ -125,7 +128,7 @@ pub fn run(settings: &Settings, options: &BalanceOptions) -> Result<Report, Bala
     let start = |keys, algorithm| Contender::start(settings, options, keys, algorithm);
     let contenders = ALGORITHMS.map(|(_, algorithm)| start(0..options.keys, algorithm));
     let contenders: Vec<Contender> = contenders.into_iter().collect::<Result<_, _>>()?;
-    let mut courses: Vec<Vec<Seen>> = ALGORITHMS.iter().map(|_| Vec::new()).collect();
+    let mut courses: Vec<Vec<Observation>> = ALGORITHMS.iter().map(|_| Vec::new()).collect();
     let (mut ideal, mut imbalances) = (Vec::new(), Vec::new());
     for (number, phase) in phases.iter().enumerate() {
         let before = &phases[number.saturating_sub(1)];
@@ -150,11 +153,11 @@ pub fn run(settings: &Settings, options: &BalanceOptions) -> Result<Report, Bala
 
 fn report(
     settings: &Settings,
-    ideal: &[Seen],
+    ideal: &[Observation],
     imbalances: &[f64],
-    courses: &[Vec<Seen>],
-) -> Report {
-    let mut report = Report::new("balance", &settings.topology);
+    courses: &[Vec<Observation>],
+) -> BenchReport {
+    let mut report = BenchReport::new("balance", &settings.topology);
     for (phase, imbalance) in imbalances.iter().enumerate() {
         let params = [("phase", json!(phase))];
         report.row(
@@ -165,7 +168,7 @@ fn report(
             None,
         );
     }
-    let levels: Vec<f64> = ideal.iter().map(Seen::mean).collect();
+    let levels: Vec<f64> = ideal.iter().map(Observation::mean).collect();
     let params = [("algorithm", json!(IDEAL))];
     report.row("level", params, "million lookups/s", levels.clone(), None);
     // All but the first phase, in which nothing has changed.
@@ -180,8 +183,9 @@ fn report(
                 report.row(case, params.clone(), unit, values, limit);
             }
         };
-        let each = |value: &dyn Fn(&Seen) -> f64| changed.iter().map(value).collect::<Vec<f64>>();
-        let parts = |value: &dyn Fn(&Seen) -> f64| {
+        let each =
+            |value: &dyn Fn(&Observation) -> f64| changed.iter().map(value).collect::<Vec<f64>>();
+        let parts = |value: &dyn Fn(&Observation) -> f64| {
             let parts = changed.iter().zip(levels);
             parts
                 .map(|(seen, level)| value(seen) / level)
@@ -190,11 +194,19 @@ fn report(
         of_changes(
             "part of level",
             "of the ideal one",
-            parts(&Seen::level),
+            parts(&Observation::level),
             None,
         );
-        of_changes("least", "of the ideal level", parts(&Seen::least), None);
-        let moving = changed.iter().filter_map(Seen::while_moving).collect();
+        of_changes(
+            "least",
+            "of the ideal level",
+            parts(&Observation::least),
+            None,
+        );
+        let moving = changed
+            .iter()
+            .filter_map(Observation::while_moving)
+            .collect();
         of_changes("while moving", "of what was before", moving, None);
         let recovered = changed
             .iter()
@@ -210,7 +222,7 @@ fn report(
             vec![count],
             Some(changed.len() as f64),
         );
-        let all = changed.iter().map(Seen::lookups).sum();
+        let all = changed.iter().map(Observation::lookups).sum();
         of_changes("all lookups", "million", vec![all], Some(allowed));
         if algorithm.is_some() {
             of_changes(
@@ -219,7 +231,7 @@ fn report(
                 each(&|seen| seen.keys_moved as f64 / 1e6),
                 None,
             );
-            of_changes("moving", "s", each(&Seen::moving), None);
+            of_changes("moving", "s", each(&Observation::moving), None);
         }
     }
     for ((name, _), course) in ALGORITHMS.iter().zip(courses) {

@@ -34,12 +34,12 @@ mod zipf;
 pub use error::IndexBenchError;
 pub use figures::figures;
 
-use crate::report::Report;
+use crate::report::BenchReport;
 use eris_engine::Settings;
 use eris_numa::HugePages;
-use keys::Keys;
+use keys::KeySequence;
 use loads::random_loads;
-use progress::Progress;
+use progress::Spinner;
 use serde_json::json;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -93,13 +93,13 @@ pub struct IndexOptions {
 ///
 /// # Errors
 /// [`IndexBenchError`].
-pub fn run(settings: &Settings, options: &IndexOptions) -> Result<Report, IndexBenchError> {
-    let mut report = Report::new("index", &settings.topology);
-    let progress = Progress::new();
+pub fn run(settings: &Settings, options: &IndexOptions) -> Result<BenchReport, IndexBenchError> {
+    let mut report = BenchReport::new("index", &settings.topology);
+    let progress = Spinner::new();
     let (report_of, has) = (&mut report, |part| options.parts.contains(&part));
     if has(IndexPart::Size) {
         for &count in &options.keys {
-            for keys in [Keys::dense(count), Keys::random(count)] {
+            for keys in [KeySequence::dense(count), KeySequence::random(count)] {
                 for &threads in &options.threads {
                     progress.begin(format!("{count} {} keys, {threads} threads", keys.order()));
                     measure(settings, options, keys, threads, report_of)?;
@@ -109,7 +109,7 @@ pub fn run(settings: &Settings, options: &IndexOptions) -> Result<Report, IndexB
     }
     if has(IndexPart::Skew) {
         for &count in &options.skew_keys {
-            for keys in [Keys::dense(count), Keys::random(count)] {
+            for keys in [KeySequence::dense(count), KeySequence::random(count)] {
                 let (exponents, runs) = (&options.exponents, options.runs);
                 skew::run(settings, keys, exponents, runs, report_of, &progress)?;
             }
@@ -119,7 +119,7 @@ pub fn run(settings: &Settings, options: &IndexOptions) -> Result<Report, IndexB
         skew::sizes(settings, &options.skew_keys, report_of, &progress)?;
         if let Some(&count) = options.skew_keys.iter().max() {
             for &threads in &options.threads {
-                let (keys, runs) = (Keys::random(count), options.runs);
+                let (keys, runs) = (KeySequence::random(count), options.runs);
                 let at = MEANWHILE;
                 meanwhile::run(settings, keys, at, threads, runs, report_of, &progress)?;
             }
@@ -134,9 +134,9 @@ pub fn run(settings: &Settings, options: &IndexOptions) -> Result<Report, IndexB
 fn measure(
     settings: &Settings,
     options: &IndexOptions,
-    keys: Keys,
+    keys: KeySequence,
     threads: usize,
-    report: &mut Report,
+    report: &mut BenchReport,
 ) -> Result<(), IndexBenchError> {
     let mut structures = structures(settings, keys, threads)?;
     if let Some(program) = &options.rivals {
@@ -279,7 +279,10 @@ mod tests {
 
     #[test]
     fn a_rival_that_does_not_run_is_told() {
-        let (keys, missing) = (Keys::dense(1), std::path::Path::new("/nowhere/rivals"));
+        let (keys, missing) = (
+            KeySequence::dense(1),
+            std::path::Path::new("/nowhere/rivals"),
+        );
         let error = rival::rivals(missing, keys, 1, false).err().unwrap();
         let told = error.to_string();
         assert!(told.starts_with("/nowhere/rivals: "), "{told}");

@@ -1,6 +1,6 @@
 //! The machine that numbers were measured on, and what its memory can deliver: `eris machine`.
 
-use crate::report::{Machine, Report, align, digits};
+use crate::report::{BenchReport, Machine, align, digits};
 use eris_numa::measure::{MeasureError, Measurements, Options, Pair, measure};
 use eris_numa::{Cache, CacheKind, HugePages, Memory, MemoryError, Topology, TransparentHuge};
 use eris_types::NodeId;
@@ -18,7 +18,7 @@ pub struct MachineReport {
     /// The page mode they were measured with.
     pub huge: HugePages,
     /// The same as rows of a report.
-    pub report: Report,
+    pub report: BenchReport,
 }
 
 /// The machine cannot be described.
@@ -43,7 +43,7 @@ pub fn run(
 ) -> Result<MachineReport, MachineError> {
     let memory = Memory::new(topology, huge, None)?;
     let measurements = measure(topology, &memory, options)?;
-    let mut report = Report::new("machine", topology);
+    let mut report = BenchReport::new("machine", topology);
     for pair in &measurements.pairs {
         let params = || {
             [

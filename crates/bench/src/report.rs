@@ -18,18 +18,18 @@ use std::io::{self, Write};
 
 /// The result of one benchmark.
 #[derive(Clone, Debug, Serialize)]
-pub struct Report {
+pub struct BenchReport {
     /// The benchmark's name, as in `eris bench NAME`.
     pub bench: String,
     /// Where it ran.
     pub machine: Machine,
     /// What it measured.
-    pub rows: Vec<Row>,
+    pub rows: Vec<ReportRow>,
 }
 
 /// One measured case.
 #[derive(Clone, Debug, Serialize)]
-pub struct Row {
+pub struct ReportRow {
     /// What was measured.
     pub case: String,
     /// Under which settings, by name.
@@ -66,10 +66,10 @@ pub struct Machine {
     pub page_sizes: PageSizes,
 }
 
-impl Report {
+impl BenchReport {
     /// A report without rows about this machine.
     pub fn new(bench: &str, topology: &Topology) -> Self {
-        Report {
+        BenchReport {
             bench: bench.to_string(),
             machine: Machine::of(topology),
             rows: Vec::new(),
@@ -88,7 +88,7 @@ impl Report {
         runs: Vec<f64>,
         limit: Option<f64>,
     ) {
-        self.rows.push(Row {
+        self.rows.push(ReportRow {
             case: case.to_string(),
             params: params
                 .into_iter()
@@ -116,7 +116,7 @@ impl Report {
         out.write_all(self.table().as_bytes())
     }
 
-    /// [`Report::write`] to standard output.
+    /// [`BenchReport::write`] to standard output.
     ///
     /// # Errors
     /// Those of standard output.
@@ -229,8 +229,8 @@ mod tests {
     use serde_json::json;
     use std::collections::BTreeSet;
 
-    fn report() -> Report {
-        let mut report = Report::new("example", &Topology::fake(2, 3));
+    fn report() -> BenchReport {
+        let mut report = BenchReport::new("example", &Topology::fake(2, 3));
         report.row(
             "scan",
             [("width", json!(8)), ("pages", json!("huge"))],

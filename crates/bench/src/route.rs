@@ -16,7 +16,7 @@
 
 mod lookup;
 
-use crate::report::Report;
+use crate::report::BenchReport;
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 use eris_aeu::{Aeu, AeuContext, Group, Handler, Panicked, Runtime, Slice, StartError, Step};
 use eris_index::Art;
@@ -84,7 +84,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 ///
 /// # Errors
 /// [`RouteBenchError`].
-pub fn run(topology: &Topology, options: RouteOptions) -> Result<Report, RouteBenchError> {
+pub fn run(topology: &Topology, options: RouteOptions) -> Result<BenchReport, RouteBenchError> {
     let mut cases: Vec<(&str, Option<usize>)> = vec![("channel", None), ("copy", None)];
     for buffer in BUFFERS {
         cases.extend(["raw", "read", "step", "lookup"].map(|case| (case, Some(buffer))));
@@ -109,7 +109,7 @@ pub fn run(topology: &Topology, options: RouteOptions) -> Result<Report, RouteBe
         }
     }
     let aeus = topology.aeus().len();
-    let mut report = Report::new("route", topology);
+    let mut report = BenchReport::new("route", topology);
     let mut copied = runs[1].clone();
     copied.sort_by(f64::total_cmp);
     let limit = copied[copied.len() / 2];
@@ -421,7 +421,11 @@ impl Handler for Echo {
 }
 
 /// Round trips of one command from a session: to an AEU that sleeps, and in place.
-fn latency(topology: &Topology, runs: usize, report: &mut Report) -> Result<(), RouteBenchError> {
+fn latency(
+    topology: &Topology,
+    runs: usize,
+    report: &mut BenchReport,
+) -> Result<(), RouteBenchError> {
     let runtime = Runtime::start(topology, BufferSizes::default(), |_| Echo)?;
     let mut session = runtime.session()?;
     let target = AeuId(0);

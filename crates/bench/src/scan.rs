@@ -19,7 +19,7 @@ mod values;
 
 pub use error::ScanError;
 
-use crate::report::{Report, median};
+use crate::report::{BenchReport, median};
 use bandwidth::read_bandwidth;
 use eris_engine::Settings;
 use eris_kernels::Isa;
@@ -42,8 +42,8 @@ pub struct ScanOptions {
 ///
 /// # Errors
 /// [`ScanError`], also if a scan counts wrongly.
-pub async fn run(settings: Settings, options: ScanOptions) -> Result<Report, ScanError> {
-    let mut report = Report::new("scan", &settings.topology);
+pub async fn run(settings: Settings, options: ScanOptions) -> Result<BenchReport, ScanError> {
+    let mut report = BenchReport::new("scan", &settings.topology);
     let memory = Memory::new(
         &settings.topology,
         settings.huge_pages,
@@ -82,13 +82,13 @@ pub async fn run(settings: Settings, options: ScanOptions) -> Result<Report, Sca
 ///
 /// # Errors
 /// [`ScanError`], if there is too little memory.
-pub fn chunks(settings: &Settings, runs: usize) -> Result<Report, ScanError> {
+pub fn chunks(settings: &Settings, runs: usize) -> Result<BenchReport, ScanError> {
     let one = settings
         .topology
         .clone()
         .with_aeus(1)
         .expect("one AEU is always possible");
-    let mut report = Report::new("chunk", &one);
+    let mut report = BenchReport::new("chunk", &one);
     let memory = Memory::new(&one, settings.huge_pages, settings.memory_limit)?;
     let measured = read_bandwidth(&LocalReads::new(&one, &memory)?, runs)?;
     report.row(

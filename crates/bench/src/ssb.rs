@@ -20,7 +20,7 @@ mod summary;
 
 pub use answer::Sample;
 pub use error::SsbError;
-pub use result::{QueryRun, SsbRun, Work};
+pub use result::{AeuWork, QueryRun, SsbRun};
 pub use sessions::SessionsRun;
 
 use answer::{answer, failed};
@@ -76,9 +76,9 @@ pub async fn run(database: &Database, options: &SsbOptions) -> Result<SsbRun, Ss
         bytes_by_node,
         sample: None,
         work: (database.home().workers().iter())
-            .map(|worker| Work {
+            .map(|worker| AeuWork {
                 node: worker.node.0,
-                ..Work::default()
+                ..AeuWork::default()
             })
             .collect(),
     };

@@ -14,8 +14,8 @@
 
 mod client;
 
-use crate::report::Report;
-use client::{Client, Kind, Way};
+use crate::report::BenchReport;
+use client::{Kind, StatementClient, Way};
 use eris_engine::{Engine, Settings};
 use eris_sql::{Database, Outcome, Session, SqlError};
 use futures::executor::block_on;
@@ -65,8 +65,11 @@ const PACE: Duration = Duration::from_millis(1);
 ///
 /// # Errors
 /// [`StatementBenchError`].
-pub fn run(settings: Settings, options: StatementOptions) -> Result<Report, StatementBenchError> {
-    let mut report = Report::new("statement", &settings.topology);
+pub fn run(
+    settings: Settings,
+    options: StatementOptions,
+) -> Result<BenchReport, StatementBenchError> {
+    let mut report = BenchReport::new("statement", &settings.topology);
     let database = Database::open(Engine::home(settings).map_err(SqlError::from)?)?;
     let session = database.session();
     for sql in [
@@ -85,7 +88,7 @@ pub fn run(settings: Settings, options: StatementOptions) -> Result<Report, Stat
         // Not from a thread of the database's, as a user's program.
         block_on(session.execute(sql.as_str()))?;
     }
-    let mut client = Client::new(&session, options.rows, options.keys)?;
+    let mut client = StatementClient::new(&session, options.rows, options.keys)?;
     let closed = Loop {
         case: "closed loop",
         count: options.statements,
@@ -127,8 +130,8 @@ const PLANNED_SHARE: usize = 10;
 fn measure(
     of: &Loop,
     is_wanted: impl Fn(Way) -> bool,
-    client: &mut Client,
-    report: &mut Report,
+    client: &mut StatementClient,
+    report: &mut BenchReport,
     runs: usize,
 ) -> Result<(), StatementBenchError> {
     let asked: Vec<(Kind, Way)> = Kind::ALL
@@ -206,8 +209,8 @@ const READERS: [(&str, &str); 2] = [
 /// Times of queries over the whole table, alone and while rows of it are changed without a pause.
 fn reader_beside_writer(
     database: &Database,
-    client: &mut Client,
-    report: &mut Report,
+    client: &mut StatementClient,
+    report: &mut BenchReport,
     options: StatementOptions,
 ) -> Result<(), StatementBenchError> {
     let reader = database.session();

@@ -7,7 +7,7 @@ use crate::args::{
 use eris_bench::balance::{self, BalanceBenchError, BalanceOptions};
 use eris_bench::index::{self, IndexBenchError, IndexOptions, IndexPart};
 use eris_bench::machine::{self, MachineError};
-use eris_bench::report::Report;
+use eris_bench::report::BenchReport;
 use eris_bench::route::{self, RouteBenchError, RouteOptions};
 use eris_bench::scan::{self, ScanError, ScanOptions};
 use eris_bench::statement::{self, StatementBenchError, StatementOptions};
@@ -102,7 +102,7 @@ pub fn run(settings: Settings, bench: &BenchCommand, runtime: &Runtime) -> Resul
 }
 
 /// `eris bench balance`.
-fn balance(settings: &Settings, bench: &BenchBalance) -> Result<Report, BenchError> {
+fn balance(settings: &Settings, bench: &BenchBalance) -> Result<BenchReport, BenchError> {
     let options = BalanceOptions {
         keys: bench.keys,
         time: Duration::from_secs_f64(bench.seconds),
@@ -128,7 +128,7 @@ fn balance(settings: &Settings, bench: &BenchBalance) -> Result<Report, BenchErr
 const FULL: u64 = 64_000_000;
 
 /// `eris bench index`.
-fn index(settings: &Settings, bench: &BenchIndex) -> Result<Report, BenchError> {
+fn index(settings: &Settings, bench: &BenchIndex) -> Result<BenchReport, BenchError> {
     if settings.huge_pages != HugePages::Never {
         // What the limit of lookups is measured with takes its memory from the allocator.
         allocator::use_huge_pages();

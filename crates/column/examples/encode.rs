@@ -6,7 +6,7 @@ use arrow_array::{
     Int64Array, StringViewArray, types::Int32Type,
 };
 use arrow_schema::DataType;
-use eris_column::{CHUNK_ROWS, ColumnChunk, ColumnPredicate, Dictionary, Home, Selection};
+use eris_column::{CHUNK_ROWS, ColumnChunk, ColumnPredicate, Dictionary, ObjectMemory, Selection};
 use eris_kernels::Isa;
 use eris_numa::{HugePages, Memory, Topology};
 use eris_types::{NodeId, ObjectId};
@@ -53,7 +53,7 @@ fn number(row: usize) -> usize {
 fn main() {
     let memory = Memory::new(&Topology::fake(1, 1), HugePages::Auto, None).expect("memory");
     let node = memory.node(NodeId(0));
-    let home = Home {
+    let home = ObjectMemory {
         memory: &node,
         object: ObjectId(1),
     };

@@ -13,7 +13,7 @@
 //! which stays in the caches. Equal strings have equal codes, so that equality compresses its constants and compares
 //! codes.
 
-use crate::home::Home;
+use crate::object_memory::ObjectMemory;
 use crate::packed::Packed;
 use crate::selection::Selection;
 use arrow_array::{StringArray, StringViewArray};
@@ -47,7 +47,7 @@ impl Compressed {
         compressor: &Compressor,
         strings: &[&[u8]],
         most: usize,
-        home: Home<'_>,
+        home: ObjectMemory<'_>,
     ) -> Result<Option<Self>, OutOfMemory> {
         // Exactly the one that filters build again: equal strings have to get equal codes.
         let compressor =
@@ -310,13 +310,13 @@ impl SymbolTable {
     }
 }
 
-fn copy<T: eris_numa::Plain>(values: &[T], home: Home<'_>) -> Result<Buffer, OutOfMemory> {
+fn copy<T: eris_numa::Plain>(values: &[T], home: ObjectMemory<'_>) -> Result<Buffer, OutOfMemory> {
     let mut buffer = home.allocate::<T>(values.len())?;
     buffer.as_mut_slice().copy_from_slice(values);
     Ok(buffer)
 }
 
-fn pack(values: &[i64], home: Home<'_>) -> Result<Packed, OutOfMemory> {
+fn pack(values: &[i64], home: ObjectMemory<'_>) -> Result<Packed, OutOfMemory> {
     let (min, max) = Isa::best().min_max_i64(values).unwrap_or((0, 0));
     let mut rest = values;
     Packed::encode(values.len(), min, max, home, |out| {

@@ -23,8 +23,8 @@ use crate::data::Data;
 use crate::dictionary::Dictionary;
 use crate::domain::Domain;
 use crate::error::EncodeError;
-use crate::home::Home;
 use crate::key_order::KeyOrder;
+use crate::object_memory::ObjectMemory;
 use crate::validity::Validity;
 use crate::zone::{Zone, ZoneRange};
 use arrow_array::cast::AsArray;
@@ -49,7 +49,7 @@ impl ColumnChunk {
     pub fn encode(
         array: &dyn Array,
         dictionary: Option<&Dictionary>,
-        home: Home<'_>,
+        home: ObjectMemory<'_>,
     ) -> Result<ColumnChunk, EncodeError> {
         let rows = array.len();
         assert!(rows <= CHUNK_ROWS, "{rows} rows in a chunk");
@@ -80,7 +80,7 @@ impl ColumnChunk {
     pub fn encode_codes(
         codes: &[u32],
         nulls: Option<&NullBuffer>,
-        home: Home<'_>,
+        home: ObjectMemory<'_>,
     ) -> Result<ColumnChunk, EncodeError> {
         let rows = codes.len();
         assert!(rows <= CHUNK_ROWS, "{rows} rows in a chunk");
@@ -90,7 +90,7 @@ impl ColumnChunk {
     fn build(
         rows: usize,
         nulls: Option<&NullBuffer>,
-        home: Home<'_>,
+        home: ObjectMemory<'_>,
         data: impl FnOnce(&mut Encoder<'_>) -> Result<Data, EncodeError>,
     ) -> Result<ColumnChunk, EncodeError> {
         let validity = Validity::encode(nulls, rows, home)?;
@@ -120,7 +120,7 @@ pub(crate) fn ordinals(
     places: &[i64],
     nulls: Option<&NullBuffer>,
     order: &Arc<KeyOrder>,
-    home: Home<'_>,
+    home: ObjectMemory<'_>,
 ) -> Result<ColumnChunk, EncodeError> {
     ColumnChunk::build(places.len(), nulls, home, |encoder| {
         let (ordinals, profile) = integers::encode(encoder, places)?;
@@ -150,7 +150,7 @@ struct Encoder<'a> {
     rows: usize,
     /// Those of the chunk, if there are any: in node-local memory already, starting at bit 0.
     nulls: Option<&'a NullBuffer>,
-    home: Home<'a>,
+    home: ObjectMemory<'a>,
     /// Found on the way.
     range: ZoneRange,
 }

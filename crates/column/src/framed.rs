@@ -16,7 +16,7 @@
 //! Any vector can be decoded by itself. If the values of a chunk never fall, a range of values is a range of rows,
 //! found by binary search on the bases and decoding two vectors.
 
-use crate::home::Home;
+use crate::object_memory::ObjectMemory;
 use crate::packed::width_of;
 use crate::predicate::Reduced;
 use crate::selection::Selection;
@@ -157,7 +157,7 @@ impl Framed {
     pub(crate) fn encode(
         len: usize,
         plan: &FramePlan,
-        home: Home<'_>,
+        home: ObjectMemory<'_>,
         mut next: impl FnMut(&mut [i64]),
     ) -> Result<Self, OutOfMemory> {
         let isa = Isa::best();

@@ -1,6 +1,6 @@
 //! Frame of reference: integers as distances from a base, bit-packed in vectors of 1,024.
 
-use crate::home::Home;
+use crate::object_memory::ObjectMemory;
 use crate::predicate::Reduced;
 use eris_kernels::{Isa, MASK_WORDS, VECTOR, pack, prefetch};
 use eris_numa::{Buffer, Extent, OutOfMemory};
@@ -32,7 +32,7 @@ impl Packed {
         len: usize,
         min: i64,
         max: i64,
-        home: Home<'_>,
+        home: ObjectMemory<'_>,
         mut next: impl FnMut(&mut [i64]),
     ) -> Result<Self, OutOfMemory> {
         let width = width_of(min, max);

@@ -1,6 +1,6 @@
 //! Run-length encoding, for values that repeat many times in a row.
 
-use crate::home::Home;
+use crate::object_memory::ObjectMemory;
 use crate::packed::{Packed, packed_bytes};
 use crate::predicate::Reduced;
 use crate::selection::Selection;
@@ -31,7 +31,7 @@ impl Runs {
         runs: usize,
         min: i64,
         max: i64,
-        home: Home<'_>,
+        home: ObjectMemory<'_>,
         mut next: impl FnMut(&mut [i64]),
     ) -> Result<Self, OutOfMemory> {
         let mut last = home.allocate::<u16>(runs)?;

@@ -10,7 +10,7 @@
 //! Any row is found by counting bits. A filter compares the values once per run, and a kernel spreads the answers over
 //! the rows, 64 at a time: with runs of four rows it takes less time than comparing every row.
 
-use crate::home::Home;
+use crate::object_memory::ObjectMemory;
 use crate::packed::{Packed, packed_bytes};
 use crate::predicate::Reduced;
 use crate::selection::Selection;
@@ -37,7 +37,7 @@ impl ShortRuns {
         runs: usize,
         min: i64,
         max: i64,
-        home: Home<'_>,
+        home: ObjectMemory<'_>,
         mut next: impl FnMut(&mut [i64]),
     ) -> Result<Self, OutOfMemory> {
         let isa = Isa::best();

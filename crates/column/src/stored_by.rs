@@ -4,8 +4,8 @@ use crate::chunk::ColumnChunk;
 use crate::data::Data;
 use crate::encode::ordinals;
 use crate::error::EncodeError;
-use crate::home::Home;
 use crate::key_order::KeyOrder;
+use crate::object_memory::ObjectMemory;
 use crate::predicate::ColumnPredicate;
 use crate::selection::Selection;
 use crate::zone::ZoneRange;
@@ -36,7 +36,7 @@ impl ColumnChunk {
     pub fn stored_by(
         &self,
         order: &Arc<KeyOrder>,
-        home: Home<'_>,
+        home: ObjectMemory<'_>,
     ) -> Result<Option<ColumnChunk>, EncodeError> {
         if matches!(self.zone.range, ZoneRange::Empty) {
             return Ok(None);

@@ -1,6 +1,6 @@
 //! Which rows of a chunk are not NULL.
 
-use crate::home::Home;
+use crate::object_memory::ObjectMemory;
 use crate::resident;
 use crate::selection::{Selection, words_for};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
@@ -22,7 +22,7 @@ impl Validity {
     pub(crate) fn encode(
         nulls: Option<&NullBuffer>,
         rows: usize,
-        home: Home<'_>,
+        home: ObjectMemory<'_>,
     ) -> Result<Self, OutOfMemory> {
         let Some(nulls) = nulls.filter(|nulls| nulls.null_count() > 0) else {
             return Ok(Validity::All);

@@ -465,11 +465,11 @@ fn what_cannot_be_encoded_says_why() {
 
 #[test]
 fn bytes_go_back_when_arrays_and_chunks_are_gone() {
-    use eris_column::Home;
+    use eris_column::ObjectMemory;
     use eris_numa::{HugePages, Memory, Topology};
     let memory = Memory::new(&Topology::fake(1, 1), HugePages::Never, Some(1 << 21)).unwrap();
     let node = memory.node(eris_types::NodeId(0));
-    let home = Home {
+    let home = ObjectMemory {
         memory: &node,
         object: OBJECT,
     };

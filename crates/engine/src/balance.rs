@@ -32,7 +32,7 @@ use eris_home::{Algorithm, Balanced, Balancing};
 use eris_types::ObjectId;
 use experience::Experience;
 use futures::future::select;
-use history::History;
+use history::BalancingHistory;
 use loads::by_owner;
 use std::collections::HashMap;
 use std::pin::pin;
@@ -44,17 +44,17 @@ use tokio::sync::Notify;
 
 /// The loop that balances an engine's indexes and tables, on a thread of its own. Ends when it is dropped.
 pub struct Balancer {
-    shared: Arc<Shared>,
+    shared: Arc<BalancerState>,
     thread: Option<JoinHandle<()>>,
 }
 
-struct Shared {
+struct BalancerState {
     state: Mutex<Control>,
     /// Rung when the settings change, and at the end.
     changed: Condvar,
     /// Rung at the end, for whoever waits in a cycle.
     over: Notify,
-    history: History,
+    history: BalancingHistory,
     tables: Tables,
 }
 
@@ -76,11 +76,11 @@ impl Balancer {
             own: HashMap::new(),
             is_over: false,
         };
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(BalancerState {
             state: Mutex::new(state),
             changed: Condvar::new(),
             over: Notify::new(),
-            history: History::default(),
+            history: BalancingHistory::default(),
             tables: Tables::default(),
         });
         let (of_loop, engine) = (shared.clone(), engine.clone());
@@ -153,7 +153,7 @@ impl Drop for Balancer {
     }
 }
 
-impl Shared {
+impl BalancerState {
     fn lock(&self) -> MutexGuard<'_, Control> {
         self.state.lock().expect("nothing panics under this lock")
     }

@@ -2,7 +2,7 @@
 
 use arrow_array::{ArrayRef, Int32Array, Int64Array, StringViewArray};
 use arrow_schema::{Field, Schema};
-use eris_column::{ColumnChunk, Dictionary, Home};
+use eris_column::{ColumnChunk, Dictionary, ObjectMemory};
 use eris_exec::{Program, Work};
 use eris_fragment::*;
 use eris_numa::{HugePages, Memory, Topology};
@@ -50,7 +50,7 @@ fn main() {
     let memory = Memory::new(&Topology::fake(1, 1), HugePages::Auto, None)
         .expect("memory")
         .node(NodeId(0));
-    let home = Home {
+    let home = ObjectMemory {
         memory: &memory,
         object: ObjectId(0),
     };

@@ -8,7 +8,7 @@ use eris_types::ColumnId;
 
 /// Parallel lists, in the order of `Fragment::columns`, and behind them, but for the ids, the columns of lookups.
 #[derive(Debug)]
-pub(crate) struct Columns {
+pub(crate) struct FragmentColumns {
     pub(crate) ids: Vec<ColumnId>,
     pub(crate) names: Vec<String>,
     pub(crate) types: Vec<Type>,
@@ -18,14 +18,14 @@ pub(crate) struct Columns {
     pub(crate) lookups: Lookups,
 }
 
-impl Columns {
+impl FragmentColumns {
     pub(crate) fn resolve(
         fragment: &Fragment,
         schema: &Schema,
         dictionaries: &[Option<Dictionary>],
     ) -> Result<Self, FragmentError> {
         let count = fragment.columns.len();
-        let mut columns = Columns {
+        let mut columns = FragmentColumns {
             ids: fragment.columns.clone(),
             names: Vec::with_capacity(count),
             types: Vec::with_capacity(count),

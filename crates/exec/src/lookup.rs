@@ -19,7 +19,7 @@ pub(crate) use combinations::{CombinationNumbers, Combinations};
 pub(crate) use key_map::{KeyMap, NumberTable};
 pub(crate) use matches::Matches;
 
-use crate::columns::Columns;
+use crate::columns::FragmentColumns;
 use crate::expr::unexpected;
 use crate::values::{Values, values};
 use arrow_array::{Array, ArrayRef, RecordBatch};
@@ -59,7 +59,7 @@ pub(crate) struct Joined {
 impl CompiledLookup {
     pub(crate) fn compile(
         lookup: &eris_fragment::Lookup,
-        columns: &Columns,
+        columns: &FragmentColumns,
     ) -> Result<Self, FragmentError> {
         let malformed = |reason| Err(FragmentError::Malformed { reason });
         let column = lookup.column;
@@ -105,7 +105,7 @@ impl CompiledLookup {
     }
 
     /// A map from keys to what `values` says of their numbers.
-    fn map(&self, values: impl Fn(usize) -> u32, columns: &Columns) -> KeyMap {
+    fn map(&self, values: impl Fn(usize) -> u32, columns: &FragmentColumns) -> KeyMap {
         match &self.keys {
             RelationKeys::Integers(keys) => KeyMap::integers(keys, values),
             RelationKeys::Strings(keys) => {
@@ -115,7 +115,7 @@ impl CompiledLookup {
     }
 
     /// From keys to their numbers: the places of the relation's rows, unless there are matches.
-    pub(crate) fn of_keys(&self, columns: &Columns) -> &KeyMap {
+    pub(crate) fn of_keys(&self, columns: &FragmentColumns) -> &KeyMap {
         (self.of_keys).get_or_init(|| self.map(|number| number as u32, columns))
     }
 
@@ -128,13 +128,13 @@ impl CompiledLookup {
         &self.joined[column]
     }
 
-    /// CombinationNumbers for the combinations of the values of some of the columns of this lookup, which is the
+    /// Numbers for the combinations of the values of some of the columns of this lookup, which is the
     /// fragment's `own`-th.
     pub(crate) fn combinations(
         &self,
         own: usize,
         chosen: &[usize],
-        columns: &Columns,
+        columns: &FragmentColumns,
     ) -> Combinations {
         let arrays: Vec<&ArrayRef> = chosen.iter().map(|&at| &self.joined[at].array).collect();
         let (numbers, distinct) = combinations::number(&arrays);

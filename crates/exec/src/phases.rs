@@ -11,7 +11,7 @@
 //! taken from a sample of the chunks. Phases are called by their number: tests in the order in which they were
 //! compiled, other conditions, visibility, output.
 
-use crate::columns::Columns;
+use crate::columns::FragmentColumns;
 use eris_column::Selection;
 use eris_fragment::PhaseCounts;
 use eris_kernels::{MASK_WORDS, VECTOR};
@@ -54,7 +54,7 @@ impl Tally {
     }
 
     /// A chunk comes.
-    pub(crate) fn begin(&mut self, view: &ChunkView, columns: &Columns) {
+    pub(crate) fn begin(&mut self, view: &ChunkView, columns: &FragmentColumns) {
         self.read.clear();
         let stored = (0..columns.ids.len()).filter(|&column| !columns.is_row_id(column));
         let bytes = stored.map(|column| view.chunk.column(columns.ids[column]).bytes() as u64);
@@ -90,7 +90,7 @@ impl Tally {
         phase: usize,
         column: usize,
         view: &ChunkView,
-        columns: &Columns,
+        columns: &FragmentColumns,
         left: Left<'_>,
     ) {
         if columns.is_row_id(column) || self.read.contains(&column) {

@@ -1,6 +1,6 @@
 //! A fragment, compiled; and a worker's share of its result.
 
-use crate::columns::Columns;
+use crate::columns::FragmentColumns;
 use crate::filter::{ChunkInput, Filter, FilterState, Passed};
 use crate::group::{Division, GroupPlan, GroupState, Groups, Merger};
 use crate::phases::{Left, Tally};
@@ -20,7 +20,7 @@ use std::sync::Arc;
 /// which column chunks understand them. Made once per statement and shared by all workers.
 #[derive(Debug)]
 pub struct Program {
-    columns: Columns,
+    columns: FragmentColumns,
     snapshot: Timestamp,
     filter: Filter,
     output: OutputPlan,
@@ -102,7 +102,7 @@ impl Program {
         schema: &Schema,
         dictionaries: &[Option<Dictionary>],
     ) -> Result<Program, FragmentError> {
-        let columns = Columns::resolve(fragment, schema, dictionaries)?;
+        let columns = FragmentColumns::resolve(fragment, schema, dictionaries)?;
         reject_computing_with_row_ids(fragment, &columns)?;
         reject_conditions_on_lookups(fragment)?;
         let mut filter = Filter::compile(fragment, &columns)?;
@@ -486,7 +486,7 @@ fn reject_conditions_on_lookups(fragment: &Fragment) -> Result<(), FragmentError
 /// Row ids are there to be handed out with rows, and to come back with what is to be done to them.
 fn reject_computing_with_row_ids(
     fragment: &Fragment,
-    columns: &Columns,
+    columns: &FragmentColumns,
 ) -> Result<(), FragmentError> {
     let mut computed = fragment
         .probes

@@ -1,6 +1,6 @@
 //! Fragments that yield rows: late materialisation of the output columns, limit, and batches of a good size.
 
-use crate::columns::Columns;
+use crate::columns::FragmentColumns;
 use crate::expr::{Expression, Frame, unexpected};
 use crate::group::Window;
 use crate::window::{ChunkPosition, OutputStep, Windows};
@@ -48,7 +48,7 @@ impl RowPlan {
     pub(crate) fn compile(
         exprs: &[Expr],
         limit: Option<u64>,
-        columns: &Columns,
+        columns: &FragmentColumns,
     ) -> Result<Self, FragmentError> {
         let outputs: Result<Vec<_>, _> = exprs
             .iter()
@@ -95,7 +95,7 @@ impl RowPlan {
     pub(crate) fn add(
         &self,
         chunk: &Chunk,
-        columns: &Columns,
+        columns: &FragmentColumns,
         isa: Isa,
         selection: &mut Selection,
         from: ChunkPosition,

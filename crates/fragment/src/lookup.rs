@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// Joins each row to the rows of a relation that have its key. A row without such a row does not pass; NULL never does.
 /// Of a row that has several, there is one joined row for each; and of several lookups, one for each combination.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(from = "Received")]
+#[serde(from = "ReceivedLookup")]
 pub struct Lookup {
     /// The key column, a position in [`Fragment::columns`](crate::Fragment::columns): of integer-like values or text.
     pub column: usize,
@@ -34,14 +34,14 @@ pub struct Lookup {
 
 /// A lookup on its way: the set is found out by whoever receives it.
 #[derive(Deserialize)]
-struct Received {
+struct ReceivedLookup {
     column: usize,
     #[serde(deserialize_with = "from_stream")]
     rows: RecordBatch,
 }
 
-impl From<Received> for Lookup {
-    fn from(received: Received) -> Self {
+impl From<ReceivedLookup> for Lookup {
+    fn from(received: ReceivedLookup) -> Self {
         Lookup::new(received.column, received.rows)
     }
 }

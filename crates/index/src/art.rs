@@ -37,8 +37,8 @@ mod reorganize;
 mod space;
 
 pub use build::Build;
-pub use check::Class;
-pub use key::{Key, Layout, MAX_KEY};
+pub use check::NodeClass;
+pub use key::{Key, KeyLayout, MAX_KEY};
 pub use range::Range;
 pub use reorganize::{Reorganization, Samples, Visit};
 
@@ -46,10 +46,10 @@ pub(crate) use insert::Present;
 pub(crate) use reference::{NodeKind, Ref};
 pub(crate) use space::Space;
 
-use crate::slabs::{Footprint, Home};
+use crate::slabs::{Footprint, IndexMemory};
 use eris_numa::{Extent, NodeMemory};
 use eris_types::ObjectId;
-use node::{Branch, Prefix, with_inner};
+use node::{BranchNode, Prefix, with_inner};
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -98,7 +98,7 @@ impl<K: Key + ?Sized> Art<K> {
         Art {
             root: Ref::NONE,
             len: 0,
-            space: Space::new::<K>(Home { memory, object }),
+            space: Space::new::<K>(IndexMemory { memory, object }),
             keys: PhantomData,
         }
     }

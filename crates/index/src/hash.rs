@@ -24,7 +24,7 @@ mod table;
 pub use keys::Hashed;
 
 use crate::art::{Key, NodeKind, Present, Ref, Space};
-use crate::slabs::{Footprint, Home};
+use crate::slabs::{Footprint, IndexMemory};
 use crate::{IndexError, MAX_KEY};
 use eris_numa::{Extent, NodeMemory};
 use eris_types::ObjectId;
@@ -82,7 +82,7 @@ impl<K: Key + ?Sized> HashIndex<K> {
             len: 0,
             zero: None,
             hasher: FixedState::with_seed(seed),
-            space: Space::new::<K>(Home { memory, object }),
+            space: Space::new::<K>(IndexMemory { memory, object }),
             keys: PhantomData,
         }
     }

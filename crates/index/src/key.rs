@@ -39,9 +39,9 @@ pub use fixed::{Fixed, Word};
 /// Puts keys together, column by column.
 ///
 /// ```
-/// use eris_index::key::Encoder;
+/// use eris_index::key::KeyEncoder;
 ///
-/// let mut encoder = Encoder::new();
+/// let mut encoder = KeyEncoder::new();
 /// let mut key = |country: &str, year: Option<i16>| {
 ///     encoder.clear();
 ///     encoder.push_text(country).push_nullable(year);
@@ -52,7 +52,7 @@ pub use fixed::{Fixed, Word};
 /// assert!(key("CUBA", Some(1994)) < key("CUBA LIBRE", None));
 /// ```
 #[derive(Clone, Debug, Default)]
-pub struct Encoder {
+pub struct KeyEncoder {
     bytes: Vec<u8>,
 }
 
@@ -72,7 +72,7 @@ pub fn word<T: Word>(value: T) -> u64 {
     value.word()
 }
 
-impl Encoder {
+impl KeyEncoder {
     /// No column yet.
     pub fn new() -> Self {
         Self::default()

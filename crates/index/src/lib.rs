@@ -31,7 +31,7 @@ pub mod model;
 mod prefetch;
 mod slabs;
 
-pub use art::{Art, Build, Class, Key, MAX_KEY, Range, Reorganization, Samples, Visit};
+pub use art::{Art, Build, Key, MAX_KEY, NodeClass, Range, Reorganization, Samples, Visit};
 pub use hash::HashIndex;
 pub use slabs::Footprint;
 

@@ -36,7 +36,7 @@ const END: u32 = u32::MAX;
 
 /// Where the memory of an index comes from.
 #[derive(Clone, Debug)]
-pub(crate) struct Home {
+pub(crate) struct IndexMemory {
     pub(crate) memory: NodeMemory,
     pub(crate) object: ObjectId,
 }
@@ -46,14 +46,14 @@ pub(crate) struct Slabs {
     /// By slab number; dangling where there is no slab.
     bases: Vec<NonNull<u8>>,
     slabs: Vec<Option<Slab>>,
-    sizes: Vec<Size>,
+    sizes: Vec<SlotSize>,
     /// Log2 of the bytes of a unit.
     unit: u32,
     /// The most slabs that places can tell apart.
     most: usize,
 }
 
-struct Size {
+struct SlotSize {
     slot: usize,
     /// Slabs of this size with room; slots are taken from the last.
     open: Vec<u32>,
@@ -99,7 +99,7 @@ impl Slabs {
     pub(crate) fn new(unit: u32, place_bits: u32, slots: impl IntoIterator<Item = usize>) -> Self {
         let size = |slot: usize| {
             assert!(slot.is_multiple_of(1 << unit) && slot <= SLAB / 4);
-            Size {
+            SlotSize {
                 slot,
                 open: Vec::new(),
                 slabs: 0,
@@ -141,7 +141,7 @@ impl Slabs {
     ///
     /// # Errors
     /// No memory, or no place left to number it by; nothing is changed then.
-    pub(crate) fn take(&mut self, home: &Home, size: usize) -> Result<u32, IndexError> {
+    pub(crate) fn take(&mut self, home: &IndexMemory, size: usize) -> Result<u32, IndexError> {
         if self.sizes[size].open.is_empty() {
             self.extend(home, size)?;
         }
@@ -200,10 +200,14 @@ impl Slabs {
     ///
     /// # Safety
     /// The place was given by [`Slabs::take`] and not given back since.
-    pub(crate) unsafe fn copy_hot(&mut self, home: &Home, place: u32) -> Result<u32, IndexError> {
+    pub(crate) unsafe fn copy_hot(
+        &mut self,
+        home: &IndexMemory,
+        place: u32,
+    ) -> Result<u32, IndexError> {
         let old = self.slabs[(place >> (SLAB_BITS - self.unit)) as usize].as_ref();
         let size = old.expect("a live slab").size as usize;
-        let Size { slot, hot, .. } = &self.sizes[size];
+        let SlotSize { slot, hot, .. } = &self.sizes[size];
         let room = hot.last().copied().filter(|&number| {
             let slab = self.slabs[number as usize].as_ref().expect("a live slab");
             !slab.is_full(*slot)
@@ -306,8 +310,8 @@ impl Slabs {
     }
 
     /// Makes room for at least one slot more of a size that has none.
-    fn extend(&mut self, home: &Home, size: usize) -> Result<(), IndexError> {
-        let Size { slot, slabs, .. } = self.sizes[size];
+    fn extend(&mut self, home: &IndexMemory, size: usize) -> Result<(), IndexError> {
+        let SlotSize { slot, slabs, .. } = self.sizes[size];
         let of_size = |slab: &Option<Slab>| {
             let slab = slab.as_ref();
             slab.is_some_and(|slab| slab.size as usize == size && !slab.hot)
@@ -338,7 +342,7 @@ impl Slabs {
     /// A new slab, in no list yet.
     fn add(
         &mut self,
-        home: &Home,
+        home: &IndexMemory,
         size: usize,
         bytes: usize,
         hot: bool,

@@ -2,7 +2,7 @@
 //! plain code compiled for these registers, where intrinsics measured no better.
 
 use crate::condition::{Bitmap, Range};
-use crate::layout::{CacheLine, Lane, Plain, vector_words};
+use crate::layout::{CacheLine, Lane, PlainWord, vector_words};
 use crate::x86::{between_plain, kernels_by_lane, one_instruction_kernels, plain_code};
 use crate::{MASK_WORDS, VECTOR, portable};
 use std::arch::x86_64::*;
@@ -35,7 +35,7 @@ kernels_by_lane! {
 /// The first 32 bytes of `values`.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-fn load<V: Plain>(values: &[V]) -> __m256i {
+fn load<V: PlainWord>(values: &[V]) -> __m256i {
     let values = &values[..32 / size_of::<V>()];
     // SAFETY: `values` has 32 bytes, without padding.
     unsafe { _mm256_loadu_si256(values.as_ptr().cast()) }
@@ -44,7 +44,7 @@ fn load<V: Plain>(values: &[V]) -> __m256i {
 /// Register `i` of `values`.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-fn load_at<V: Plain>(values: &[V], i: usize) -> __m256i {
+fn load_at<V: PlainWord>(values: &[V], i: usize) -> __m256i {
     load(&values[i * (32 / size_of::<V>())..])
 }
 
@@ -265,7 +265,7 @@ static SELECTED_PAIRS: [u64; 16] = {
 /// Moves lanes of 32 bits together by the numbers in `lanes`, to the first 32 bytes of `out`.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-fn store_selected<V: Plain>(value: __m256i, lanes: u64, out: &mut [V]) {
+fn store_selected<V: PlainWord>(value: __m256i, lanes: u64, out: &mut [V]) {
     let lanes = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(lanes as i64));
     let selected = _mm256_permutevar8x32_epi32(value, lanes);
     let out = &mut out[..32 / size_of::<V>()];

@@ -13,7 +13,7 @@ mod registers;
 mod runs;
 
 use crate::condition::{Bitmap, Range};
-use crate::layout::{CacheLine, Lane, Row, by_lane, lane_bits, rows, vector_words};
+use crate::layout::{CacheLine, Lane, RowBits, by_lane, lane_bits, rows, vector_words};
 use crate::x86::{between_plain, kernels_by_lane, one_instruction_kernels, plain_code};
 use crate::{MASK_WORDS, VECTOR, portable};
 pub(crate) use positions::positions;
@@ -61,7 +61,13 @@ fn within<T: Lane>(range: Range) -> Within {
 /// The bits of half a row.
 #[inline]
 #[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt")]
-fn bits_within<T: Lane>(width: u8, vector: &[u64], row: &Row, half: usize, range: Within) -> u64 {
+fn bits_within<T: Lane>(
+    width: u8,
+    vector: &[u64],
+    row: &RowBits,
+    half: usize,
+    range: Within,
+) -> u64 {
     let value = field::<T>(width, vector, row, half);
     at_most::<T>(subtract::<T>(value, range.lo), range.span)
 }
@@ -81,7 +87,7 @@ fn between_lane<T: Lane>(width: u8, words: &[u64], range: Range, masks: &mut [u6
 
 /// The rows of a vector, each with its bytes of the mask: bits that are stored as they come need no assembly.
 #[inline(always)]
-fn mask_rows<T: Lane>(width: u8, mask: &mut [u64]) -> impl Iterator<Item = (&Row, &mut [u8])> {
+fn mask_rows<T: Lane>(width: u8, mask: &mut [u64]) -> impl Iterator<Item = (&RowBits, &mut [u8])> {
     rows(width)[..T::BITS]
         .iter()
         .zip(u8::view_mut(mask).chunks_exact_mut(T::LANES / 8))

@@ -7,13 +7,13 @@ use crate::{MASK_WORDS, VECTOR};
 pub(crate) const RUNS_WORDS: usize = 64 * MASK_WORDS;
 
 /// A type of which any bits are a value, and that has no padding.
-pub(crate) trait Plain: Copy {}
-impl Plain for i64 {}
-impl Plain for f64 {}
-impl Plain for f32 {}
+pub(crate) trait PlainWord: Copy {}
+impl PlainWord for i64 {}
+impl PlainWord for f64 {}
+impl PlainWord for f32 {}
 
 /// The type of a lane's words: the smallest unsigned integer that holds a value.
-pub(crate) trait Lane: Plain + Default + PartialOrd + Sized + 'static {
+pub(crate) trait Lane: PlainWord + Default + PartialOrd + Sized + 'static {
     /// `T`, which is also the number of rows of a vector.
     const BITS: usize;
     /// `L`, the values of a row.
@@ -31,7 +31,7 @@ pub(crate) trait Lane: Plain + Default + PartialOrd + Sized + 'static {
 
 macro_rules! lane {
     ($($t:ty),*) => {$(
-        impl Plain for $t {}
+        impl PlainWord for $t {}
         impl Lane for $t {
             const BITS: usize = <$t>::BITS as usize;
             #[inline(always)]
@@ -125,7 +125,7 @@ pub(crate) const fn vector_words(width: u8) -> usize {
 /// How to get a row: from the word `low` of each lane shifted right, and the word `high` shifted left by
 /// `T - right`. A row within one word has `high == low`; what comes from there is masked away.
 #[derive(Clone, Copy)]
-pub(crate) struct Row {
+pub(crate) struct RowBits {
     /// To be broadcast from here to lanes of any size, hence as wide as the widest.
     pub right: u64,
     /// Numbers of words within a lane, below the width.
@@ -134,8 +134,8 @@ pub(crate) struct Row {
 }
 
 /// The rows of each width. Computed, a row costs as much as the rest of a kernel.
-static ROWS: [[Row; 64]; 65] = {
-    let mut rows = [[Row {
+static ROWS: [[RowBits; 64]; 65] = {
+    let mut rows = [[RowBits {
         right: 0,
         low: 0,
         high: 0,
@@ -148,7 +148,7 @@ static ROWS: [[Row; 64]; 65] = {
             let (low, right) = (r * width / bits, r * width % bits);
             let crosses = right + width > bits;
             let (right, low, high) = (right as u64, low as u32, (low + crosses as usize) as u32);
-            rows[width][r] = Row { right, low, high };
+            rows[width][r] = RowBits { right, low, high };
             r += 1;
         }
         width += 1;
@@ -158,7 +158,7 @@ static ROWS: [[Row; 64]; 65] = {
 
 /// The rows of a width, of which those below `T` are used.
 #[inline(always)]
-pub(crate) fn rows(width: u8) -> &'static [Row; 64] {
+pub(crate) fn rows(width: u8) -> &'static [RowBits; 64] {
     &ROWS[width as usize]
 }
 

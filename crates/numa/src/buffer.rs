@@ -16,16 +16,16 @@ use std::sync::Arc;
 pub struct Buffer {
     start: NonNull<u8>,
     len: usize,
-    /// Bytes taken from budget and account; of [`Home::Mapping`] also the mapping's size.
+    /// Bytes taken from budget and account; of [`BufferPlace::Mapping`] also the mapping's size.
     occupied: usize,
-    home: Home,
+    home: BufferPlace,
     state: Arc<NodeState>,
     account: Arc<Account>,
 }
 
 /// What kind of place a buffer has.
 #[derive(Clone, Copy)]
-pub(crate) enum Home {
+pub(crate) enum BufferPlace {
     /// None: it has no bytes.
     Nowhere,
     /// A slot in a slab.
@@ -69,7 +69,7 @@ impl Buffer {
         start: NonNull<u8>,
         len: usize,
         occupied: usize,
-        home: Home,
+        home: BufferPlace,
         state: Arc<NodeState>,
         account: Arc<Account>,
     ) -> Self {
@@ -138,10 +138,10 @@ impl Buffer {
 impl Drop for Buffer {
     fn drop(&mut self) {
         match self.home {
-            Home::Nowhere => {}
-            Home::Slot(class) => local::give(&self.state, class, self.start),
-            Home::UnitRun(run) => self.state.give_run(self.start, run),
-            Home::Mapping => self.state.give_mapping(self.start, self.occupied),
+            BufferPlace::Nowhere => {}
+            BufferPlace::Slot(class) => local::give(&self.state, class, self.start),
+            BufferPlace::UnitRun(run) => self.state.give_run(self.start, run),
+            BufferPlace::Mapping => self.state.give_mapping(self.start, self.occupied),
         }
         // Last, so that the budget never counts less than there is.
         self.account.subtract(self.occupied as u64);

@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[derive(Clone, Debug)]
-    enum Action {
+    enum HeapAction {
         Take {
             units: usize,
             align: usize,
@@ -307,13 +307,13 @@ mod tests {
         TakeIdle,
     }
 
-    fn action() -> impl Strategy<Value = Action> {
+    fn action() -> impl Strategy<Value = HeapAction> {
         let units = prop_oneof![1..4usize, 1..130usize, Just(16)];
         let give = (any::<prop::sample::Index>(), any::<bool>());
         prop_oneof![
-            6 => (units, prop_oneof![Just(1), Just(16)]).prop_map(|(units, align)| Action::Take { units, align }),
-            5 => give.prop_map(|(which, clean)| Action::Give { which, clean }),
-            1 => Just(Action::TakeIdle),
+            6 => (units, prop_oneof![Just(1), Just(16)]).prop_map(|(units, align)| HeapAction::Take { units, align }),
+            5 => give.prop_map(|(which, clean)| HeapAction::Give { which, clean }),
+            1 => Just(HeapAction::TakeIdle),
         ]
     }
 
@@ -329,7 +329,7 @@ mod tests {
             let mut dirty: std::collections::BTreeSet<usize> = Default::default();
             for action in actions {
                 match action {
-                    Action::Take { units, align } => {
+                    HeapAction::Take { units, align } => {
                         let taken = heap.take(units, align).unwrap_or_else(|| {
                             heap.add(address(added), HUGE);
                             added += 1;
@@ -342,7 +342,7 @@ mod tests {
                         prop_assert_eq!(taken.dirty, dirty.range(first..first + units).next().is_some());
                         held.insert(first, taken.run);
                     }
-                    Action::Give { which, clean } if !held.is_empty() => {
+                    HeapAction::Give { which, clean } if !held.is_empty() => {
                         let first = *held.keys().nth(which.index(held.len())).unwrap();
                         let run = held.remove(&first).unwrap();
                         for unit in first..first + run.units as usize {
@@ -356,8 +356,8 @@ mod tests {
                             dirty.retain(|unit| unit * UNIT / HUGE != region);
                         }
                     }
-                    Action::Give { .. } => {}
-                    Action::TakeIdle => {
+                    HeapAction::Give { .. } => {}
+                    HeapAction::TakeIdle => {
                         let idle = |unit: &usize| held.range(..=unit).next_back()
                             .is_none_or(|(start, run)| start + run.units as usize <= *unit);
                         let expected: Vec<usize> = dirty.iter().copied().filter(idle).collect();

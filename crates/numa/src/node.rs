@@ -2,7 +2,7 @@
 
 use crate::accounts::Accounts;
 use crate::budget::{Budget, Cause, OutOfMemory};
-use crate::buffer::{Buffer, Home};
+use crate::buffer::{Buffer, BufferPlace};
 use crate::classes::Class;
 use crate::heap::{Empty, Taken, UNIT, UnitRun};
 use crate::local;
@@ -166,15 +166,19 @@ impl NodeState {
     }
 
     /// Finds the place of a buffer and zeroes it.
-    fn place(self: &Arc<Self>, bytes: usize, occupied: usize) -> Result<(NonNull<u8>, Home), i32> {
+    fn place(
+        self: &Arc<Self>,
+        bytes: usize,
+        occupied: usize,
+    ) -> Result<(NonNull<u8>, BufferPlace), i32> {
         if bytes == 0 {
-            return Ok((Buffer::nowhere(), Home::Nowhere));
+            return Ok((Buffer::nowhere(), BufferPlace::Nowhere));
         }
         if let Some(class) = Class::of(bytes) {
             let start = local::take(self, class)?;
             // SAFETY: the slot is of that many bytes and nobody else's.
             unsafe { start.write_bytes(0, occupied) };
-            return Ok((start, Home::Slot(class)));
+            return Ok((start, BufferPlace::Slot(class)));
         }
         if bytes <= MAX_RUN {
             let taken = self.with_room(|heap| heap.pages.take(occupied / UNIT, 1))?;
@@ -182,9 +186,10 @@ impl NodeState {
                 // SAFETY: the run is of that many bytes and nobody else's.
                 unsafe { taken.start.write_bytes(0, occupied) };
             }
-            return Ok((taken.start, Home::UnitRun(taken.run)));
+            return Ok((taken.start, BufferPlace::UnitRun(taken.run)));
         }
-        self.map(occupied).map(|start| (start, Home::Mapping))
+        self.map(occupied)
+            .map(|start| (start, BufferPlace::Mapping))
     }
 
     /// Slots of a class, at least one and at most `most`, of any content.

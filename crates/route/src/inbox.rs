@@ -141,7 +141,7 @@ impl<P> Inbox<P> {
         to: Endpoint,
         rank: Rank,
         len: usize,
-    ) -> Result<Slot<'_>, Rejected> {
+    ) -> Result<ReservedSlot<'_>, Rejected> {
         debug_assert!(len >= wire::HEADER_WORDS);
         loop {
             let state = self.door.state.load(Ordering::Acquire);
@@ -168,7 +168,7 @@ impl<P> Inbox<P> {
                 ) {
                     Ok(_) => {
                         return self.check_generation(
-                            Slot {
+                            ReservedSlot {
                                 buffer,
                                 at,
                                 end: at + len,
@@ -187,9 +187,9 @@ impl<P> Inbox<P> {
     #[inline]
     fn check_generation<'a>(
         &'a self,
-        mut slot: Slot<'a>,
+        mut slot: ReservedSlot<'a>,
         to: Endpoint,
-    ) -> Result<Slot<'a>, Rejected> {
+    ) -> Result<ReservedSlot<'a>, Rejected> {
         if self.door.state.load(Ordering::Relaxed) >> 2 == to.generation() as u64 {
             return Ok(slot);
         }
@@ -334,13 +334,13 @@ impl<P> Inbox<P> {
 
 /// Reserved room in a buffer. It must be filled and committed: until then the owner cannot read the buffer.
 #[must_use]
-pub(crate) struct Slot<'a> {
+pub(crate) struct ReservedSlot<'a> {
     buffer: &'a Buffer,
     at: usize,
     end: usize,
 }
 
-impl Slot<'_> {
+impl ReservedSlot<'_> {
     /// Writes the next words.
     #[inline]
     pub(crate) fn write(&mut self, words: &[u64]) {

@@ -41,9 +41,9 @@ fn header(sender: u16, callback: u64) -> Header {
 }
 
 /// Counts how often it is dropped. Not a loom type: it observes, it does not synchronise.
-struct Counted(Arc<AtomicUsize>);
+struct DropCounter(Arc<AtomicUsize>);
 
-impl Drop for Counted {
+impl Drop for DropCounter {
     fn drop(&mut self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
@@ -113,7 +113,7 @@ fn a_parcel_to_a_session_that_closes_is_dropped_once() {
         let session = router.session().unwrap();
         let to = session.endpoint();
         let mut outgoing = Outgoing::new(router.clone());
-        let parcel = Box::new(Counted(dropped.clone()));
+        let parcel = Box::new(DropCounter(dropped.clone()));
         let sender = thread::spawn(move || {
             outgoing.send(to, header(1, 0), &[0; 2], Some(parcel));
             assert_eq!(outgoing.flush(), FlushState::Empty, "delivered or rejected");
@@ -132,7 +132,7 @@ fn a_late_reply_never_reaches_the_successor() {
         let session = router.session().unwrap();
         let to = session.endpoint();
         let mut outgoing = Outgoing::new(router.clone());
-        let parcel = Box::new(Counted(dropped.clone()));
+        let parcel = Box::new(DropCounter(dropped.clone()));
         let sender = thread::spawn(move || {
             outgoing.send(to, header(1, 0), &[0; 2], Some(parcel));
             assert_eq!(outgoing.flush(), FlushState::Empty);

@@ -6,13 +6,13 @@ use crate::wire::{self, HEADER_WORDS};
 #[derive(Default)]
 pub(crate) struct Multicast {
     pub words: Vec<u64>,
-    pub entries: Vec<Entry>,
+    pub entries: Vec<SharedCommand>,
     /// References in all buffers.
     pub references: usize,
 }
 
 /// A command: where its words lie.
-pub(crate) struct Entry {
+pub(crate) struct SharedCommand {
     pub start: usize,
     pub end: usize,
     pub spilled: Option<Box<[u64]>>,
@@ -23,7 +23,7 @@ impl Multicast {
     /// back.
     pub fn copy(&mut self, entry: usize, mut write: impl FnMut(&[u64])) -> bool {
         self.references -= 1;
-        let Entry {
+        let SharedCommand {
             start,
             end,
             spilled,

@@ -11,8 +11,8 @@
 //! finds no room is kept; the references in it are then replaced by copies, so that the multicast buffer can be used
 //! again.
 
-use crate::inbox::{Inbox, Rejected, Slot};
-use crate::multicast::{Entry, Multicast};
+use crate::inbox::{Inbox, Rejected, ReservedSlot};
+use crate::multicast::{Multicast, SharedCommand};
 use crate::wire::{self, HEADER_WORDS, PARCEL, SPILLED};
 use crate::{Endpoint, Header, Rank, Router};
 use eris_types::AeuId;
@@ -47,9 +47,9 @@ pub struct Traffic {
 pub struct Outgoing<P = ()> {
     pub(crate) router: Arc<Router<P>>,
     buffers: Buffers,
-    aeus: Vec<Target<P>>,
+    aeus: Vec<EndpointBuffers<P>>,
     /// By slot; made at the first command to a session of that slot.
-    sessions: Vec<Option<Box<Target<P>>>>,
+    sessions: Vec<Option<Box<EndpointBuffers<P>>>>,
     /// Targets that have something to flush, each once.
     dirty: Vec<Endpoint>,
     congested: Option<Rank>,
@@ -64,7 +64,7 @@ struct Buffers {
 }
 
 /// The buffers for one endpoint, one per rank.
-struct Target<P> {
+struct EndpointBuffers<P> {
     endpoint: Endpoint,
     inbox: Arc<Inbox<P>>,
     by_rank: [RankBuffer<P>; 4],
@@ -102,7 +102,7 @@ impl<P> Outgoing<P> {
             let endpoint = Endpoint::aeu(AeuId(id as u16));
             router
                 .inbox(endpoint)
-                .map(|inbox| Target::new(endpoint, inbox.clone()))
+                .map(|inbox| EndpointBuffers::new(endpoint, inbox.clone()))
         };
         let aeus = (0..router.aeus()).filter_map(target).collect();
         let size = router.sizes().outgoing;
@@ -192,7 +192,7 @@ impl<P> Outgoing<P> {
             .extend(wire::complete(wire::header_words(header), flags, needed));
         multicast.words.extend(inline);
         let spilled = spill.then(|| words.into());
-        multicast.entries.push(Entry {
+        multicast.entries.push(SharedCommand {
             start,
             end: start + needed,
             spilled,
@@ -304,9 +304,9 @@ impl<P> Outgoing<P> {
 fn session<'a, P>(
     router: &Router<P>,
     buffers: &mut Buffers,
-    sessions: &'a mut Vec<Option<Box<Target<P>>>>,
+    sessions: &'a mut Vec<Option<Box<EndpointBuffers<P>>>>,
     endpoint: Endpoint,
-) -> Option<&'a mut Target<P>> {
+) -> Option<&'a mut EndpointBuffers<P>> {
     let slot = endpoint.slot();
     if sessions.len() <= slot {
         sessions.resize_with(slot + 1, || None);
@@ -318,7 +318,7 @@ fn session<'a, P>(
             return None;
         }
         if let Some(mut old) =
-            sessions[slot].replace(Box::new(Target::new(endpoint, inbox.clone())))
+            sessions[slot].replace(Box::new(EndpointBuffers::new(endpoint, inbox.clone())))
         {
             old.by_rank
                 .iter_mut()
@@ -328,7 +328,12 @@ fn session<'a, P>(
     sessions[slot].as_deref_mut()
 }
 
-fn raise_if_congested<P>(size: usize, to: &Target<P>, rank: Rank, congested: &mut Option<Rank>) {
+fn raise_if_congested<P>(
+    size: usize,
+    to: &EndpointBuffers<P>,
+    rank: Rank,
+    congested: &mut Option<Rank>,
+) {
     if to.endpoint.as_aeu().is_some() && to.by_rank[rank as usize].len() > size {
         *congested = (*congested).max(Some(rank));
     }
@@ -339,7 +344,7 @@ impl Buffers {
     #[cold]
     fn push_slowly<P>(
         &mut self,
-        to: &mut Target<P>,
+        to: &mut EndpointBuffers<P>,
         rank: Rank,
         header: [u64; HEADER_WORDS],
         words: &[u64],
@@ -367,12 +372,17 @@ impl Buffers {
     }
 
     /// Flushes a buffer that has no room for the next command.
-    fn flush_full<P>(&mut self, to: &mut Target<P>, rank: Rank, congested: &mut Option<Rank>) {
+    fn flush_full<P>(
+        &mut self,
+        to: &mut EndpointBuffers<P>,
+        rank: Rank,
+        congested: &mut Option<Rank>,
+    ) {
         self.flush_rank(to, rank);
         raise_if_congested(self.size, to, rank, congested);
     }
 
-    fn flush_rank<P>(&mut self, to: &mut Target<P>, rank: Rank) {
+    fn flush_rank<P>(&mut self, to: &mut EndpointBuffers<P>, rank: Rank) {
         let buffer = &mut to.by_rank[rank as usize];
         if buffer.len() == 0 {
             return;
@@ -432,9 +442,9 @@ impl Buffers {
     }
 }
 
-impl<P> Target<P> {
+impl<P> EndpointBuffers<P> {
     fn new(endpoint: Endpoint, inbox: Arc<Inbox<P>>) -> Self {
-        Target {
+        EndpointBuffers {
             endpoint,
             inbox,
             by_rank: std::array::from_fn(|_| RankBuffer::new()),
@@ -477,7 +487,7 @@ impl<P> RankBuffer<P> {
     }
 
     /// Empties the buffer into room of its length.
-    fn copy_into(&mut self, mut slot: Slot<'_>, multicast: &mut Multicast) {
+    fn copy_into(&mut self, mut slot: ReservedSlot<'_>, multicast: &mut Multicast) {
         let mut pointers = self.pointers > 0;
         let mut from = self.delivered;
         for reference in self.references.drain(..) {

@@ -20,7 +20,7 @@ const CACHE_LINE: usize = 64;
 #[derive(Clone, Debug)]
 pub struct RangeTable<K: Copy, V> {
     /// The lower bounds first, the root last.
-    levels: Vec<Line<K>>,
+    levels: Vec<LevelKeys<K>>,
     /// By range, the position in `holders`.
     holder: Vec<u32>,
     /// Every holder once, ascending.
@@ -29,13 +29,13 @@ pub struct RangeTable<K: Copy, V> {
 
 /// The keys of one level; nodes begin at cache-line boundaries.
 #[derive(Debug)]
-struct Line<K> {
+struct LevelKeys<K> {
     keys: Vec<K>,
     /// Keys before the first boundary: padding.
     first: usize,
 }
 
-impl<K: Copy> Line<K> {
+impl<K: Copy> LevelKeys<K> {
     fn new(from: &[K]) -> Self {
         let mut keys: Vec<K> = Vec::with_capacity(from.len() + CACHE_LINE);
         let first = match keys.as_ptr().align_offset(CACHE_LINE) {
@@ -46,7 +46,7 @@ impl<K: Copy> Line<K> {
             keys.resize(first, padding);
         }
         keys.extend_from_slice(from);
-        Line { keys, first }
+        LevelKeys { keys, first }
     }
 
     #[inline]
@@ -55,9 +55,9 @@ impl<K: Copy> Line<K> {
     }
 }
 
-impl<K: Copy> Clone for Line<K> {
+impl<K: Copy> Clone for LevelKeys<K> {
     fn clone(&self) -> Self {
-        Line::new(self.keys())
+        LevelKeys::new(self.keys())
     }
 }
 
@@ -91,7 +91,7 @@ impl<K: Ord + Copy, V: Ord + Copy> RangeTable<K, V> {
         let position = |holder: &V| holders.partition_point(|known| known < holder) as u32;
         let holder = of_range.iter().map(position).collect();
 
-        let mut levels = vec![Line::new(&bounds)];
+        let mut levels = vec![LevelKeys::new(&bounds)];
         // A key of level n is the smallest key of a level n-1 node; the first of them says nothing and is left out,
         // so the child of a key at position i is node i + 1.
         let mut smallest: Vec<K> = bounds.chunks(Self::NODE).map(|node| node[0]).collect();
@@ -101,7 +101,7 @@ impl<K: Ord + Copy, V: Ord + Copy> RangeTable<K, V> {
             for children in smallest.chunks(fan_out) {
                 keys.extend_from_slice(&children[1..]);
             }
-            levels.push(Line::new(&keys));
+            levels.push(LevelKeys::new(&keys));
             smallest = smallest
                 .chunks(fan_out)
                 .map(|children| children[0])

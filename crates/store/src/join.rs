@@ -12,7 +12,7 @@ use crate::{Chunk, ChunkView, InsertedRun, RowIds, StoreError};
 use arrow_array::ArrayRef;
 use arrow_schema::SchemaRef;
 use arrow_select::concat::concat;
-use eris_column::{ColumnChunk, Dictionary, Home, Selection};
+use eris_column::{ColumnChunk, Dictionary, ObjectMemory, Selection};
 use eris_numa::Budget;
 use eris_types::{ColumnId, RowId, Timestamp};
 use std::ops::Range;
@@ -28,7 +28,7 @@ pub struct Recoder<'a> {
     /// Per column the dictionary that text is to be coded by.
     pub coding: &'a [Option<Dictionary>],
     /// Where encoded rows are to lie.
-    pub home: Home<'a>,
+    pub home: ObjectMemory<'a>,
     /// No snapshot in use is older: what was deleted up to it is garbage.
     pub horizon: Timestamp,
 }

@@ -7,7 +7,7 @@ use crate::uncommitted::{Uncommitted, UncommittedChunk};
 use crate::{
     Adoption, Chunk, ChunkView, Encoder, InsertedRun, Recoder, Rewrite, RowIds, StoreError,
 };
-use eris_column::{EncodeError, Home, KeyOrder};
+use eris_column::{EncodeError, KeyOrder, ObjectMemory};
 use eris_numa::Budget;
 use eris_types::{ColumnId, RowId, SegmentId, StatementId, Timestamp};
 use std::collections::HashMap;
@@ -304,7 +304,7 @@ impl Segment {
         place: usize,
         column: ColumnId,
         order: &Arc<KeyOrder>,
-        home: Home<'_>,
+        home: ObjectMemory<'_>,
     ) -> Result<Option<u64>, EncodeError> {
         let Some(stored) = self.chunks.get_mut(place) else {
             return Ok(None);

@@ -8,7 +8,7 @@ use arrow_array::{Array, RecordBatch};
 use arrow_buffer::NullBuffer;
 use arrow_schema::SchemaRef;
 use arrow_select::concat::concat;
-use eris_column::{CHUNK_ROWS, ColumnChunk, Dictionary, EncodeError, Home, Unknown};
+use eris_column::{CHUNK_ROWS, ColumnChunk, Dictionary, EncodeError, ObjectMemory, Unknown};
 use eris_numa::{OutOfMemory, Reservation};
 use eris_types::RowId;
 use std::sync::Arc;
@@ -139,7 +139,7 @@ impl Encoder {
     pub fn step(
         &mut self,
         dictionaries: &[Option<Dictionary>],
-        home: Home<'_>,
+        home: ObjectMemory<'_>,
     ) -> Result<(), StoreError> {
         let column = self.columns.len();
         let pieces: Vec<&dyn Array> = (self.batches.iter())
@@ -185,7 +185,7 @@ pub(crate) fn encode_column(
     values: &dyn Array,
     name: &str,
     dictionary: Option<&Dictionary>,
-    home: Home<'_>,
+    home: ObjectMemory<'_>,
 ) -> Result<ColumnChunk, StoreError> {
     ColumnChunk::encode(values, dictionary, home).map_err(|source| encode_error(name, source))
 }

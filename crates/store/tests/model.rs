@@ -4,7 +4,7 @@
 
 use arrow_array::{Int64Array, RecordBatch, StringViewArray};
 use arrow_schema::{DataType, Field, Schema};
-use eris_column::{CHUNK_ROWS, ColumnChunk, ColumnValue, Dictionary, Home, Selection};
+use eris_column::{CHUNK_ROWS, ColumnChunk, ColumnValue, Dictionary, ObjectMemory, Selection};
 use eris_numa::{HugePages, Memory, NodeMemory, Topology};
 use eris_store::{Committed, Encoder, Recoder, Segment};
 use eris_types::{NodeId, ObjectId, RowId, SegmentId, StatementId, Timestamp};
@@ -114,8 +114,8 @@ struct Bench {
 }
 
 impl Bench {
-    fn home(&self) -> Home<'_> {
-        Home {
+    fn home(&self) -> ObjectMemory<'_> {
+        ObjectMemory {
             memory: &self.node,
             object: ObjectId(1),
         }
@@ -235,7 +235,7 @@ proptest! {
                 schema: &schema,
                 known: &known,
                 coding: &coding,
-                home: Home { memory: &node, object: ObjectId(1) },
+                home: ObjectMemory { memory: &node, object: ObjectId(1) },
                 horizon: bench.horizon,
             };
             match step {
@@ -304,7 +304,7 @@ proptest! {
             schema: &schema,
             known: &[None, None],
             coding: &[None, None],
-            home: Home { memory: &node, object: ObjectId(1) },
+            home: ObjectMemory { memory: &node, object: ObjectId(1) },
             horizon: bench.now,
         };
         bench.segment.merge(recoder).unwrap();

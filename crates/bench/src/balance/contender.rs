@@ -1,6 +1,6 @@
 //! An engine whose AEUs are slow cores, an index in it, and what balances it.
 
-use super::seen::{Seen, throughput};
+use super::seen::{Observation, throughput};
 use super::{BalanceOptions, TICKS};
 use eris_engine::{Algorithm, Balancer, Balancing, Engine, EngineError, KeyIndex, Settings};
 use futures::executor::block_on;
@@ -24,7 +24,7 @@ pub(super) struct Contender {
 }
 
 /// What clients ask for: first these keys, then those.
-struct Asked<'a> {
+struct AskedKeys<'a> {
     keys: [&'a Range<u64>; 2],
     is_changed: AtomicBool,
     is_over: AtomicBool,
@@ -65,15 +65,15 @@ impl Contender {
         keys: [&Range<u64>; 2],
         time: Duration,
         bar: &ProgressBar,
-    ) -> Result<Seen, EngineError> {
+    ) -> Result<Observation, EngineError> {
         let tick = options.time / TICKS;
         let ticks = (time.as_secs_f64() / tick.as_secs_f64()).round() as u32;
-        let asked = Asked {
+        let asked = AskedKeys {
             keys,
             is_changed: false.into(),
             is_over: false.into(),
         };
-        let mut seen = Seen::new(tick);
+        let mut seen = Observation::new(tick);
         let mut forgotten = Ok(());
         self.balancer.set(self.balancing);
         let (batches, began) = thread::scope(|scope| {
@@ -153,7 +153,7 @@ fn ask(
     index: &KeyIndex,
     seed: u64,
     batch: usize,
-    asked: &Asked,
+    asked: &AskedKeys,
 ) -> Result<Vec<Range<Instant>>, EngineError> {
     let mut client = index.client()?;
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;

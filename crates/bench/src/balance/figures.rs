@@ -3,14 +3,14 @@
 
 use super::{ALGORITHMS, IDEAL};
 use crate::plot::Plot;
-use crate::report::Report;
+use crate::report::BenchReport;
 
 /// Columns of a curve in the terminal, and the heights that one character can show.
 const COLUMNS: usize = 72;
 const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 /// Seconds and throughput of one algorithm.
-fn line(report: &Report, algorithm: &str) -> Vec<(f64, f64)> {
+fn line(report: &BenchReport, algorithm: &str) -> Vec<(f64, f64)> {
     let rows = report.rows.iter().filter(|row| row.case == "throughput");
     let rows = rows.filter(|row| row.params["algorithm"] == algorithm);
     rows.map(|row| (row.params["second"].as_f64().unwrap_or(0.0), row.value))
@@ -18,7 +18,7 @@ fn line(report: &Report, algorithm: &str) -> Vec<(f64, f64)> {
 }
 
 /// The balanced level of each phase, while it lasts.
-fn levels(report: &Report) -> Vec<(f64, f64)> {
+fn levels(report: &BenchReport) -> Vec<(f64, f64)> {
     let rows = || report.rows.iter();
     let mut ideal = rows().filter(|row| row.case == "level" && row.params["algorithm"] == IDEAL);
     let levels = ideal.next().map_or(&[][..], |row| &row.runs);
@@ -35,7 +35,7 @@ fn levels(report: &Report) -> Vec<(f64, f64)> {
 }
 
 /// The chart.
-pub fn figure(report: &Report) -> Plot {
+pub fn figure(report: &BenchReport) -> Plot {
     let lines = ALGORITHMS.iter().map(|(name, _)| {
         let label = match *name {
             "none" => "no balancer",
@@ -54,7 +54,7 @@ pub fn figure(report: &Report) -> Plot {
 }
 
 /// A curve for each algorithm, one line of text each; all of one scale.
-pub fn curves(report: &Report) -> String {
+pub fn curves(report: &BenchReport) -> String {
     let lines = ALGORITHMS.map(|(name, _)| (name, line(report, name)));
     let all = lines.iter().flat_map(|(_, points)| points);
     let most = all.map(|(_, value)| *value).fold(0.0, f64::max).max(1e-9);

@@ -11,7 +11,7 @@ const SMOOTH: f64 = 1.0;
 /// Transfers that end within this time are one cycle's.
 const TOGETHER: Duration = Duration::from_millis(5);
 
-pub(super) struct Seen {
+pub(super) struct Observation {
     /// Millions of lookups per second, tick by tick.
     pub ticks: Vec<f64>,
     pub tick: Duration,
@@ -22,10 +22,10 @@ pub(super) struct Seen {
     cycles: Vec<Range<SystemTime>>,
 }
 
-impl Seen {
+impl Observation {
     /// Nothing yet.
     pub fn new(tick: Duration) -> Self {
-        Seen {
+        Observation {
             ticks: Vec::new(),
             tick,
             began: SystemTime::now(),
@@ -173,8 +173,8 @@ mod tests {
         assert!(seen.iter().zip(right).all(is_right), "{seen:?}");
     }
 
-    fn seen(ticks: &[f64]) -> Seen {
-        let mut seen = Seen::new(Duration::from_millis(500));
+    fn seen(ticks: &[f64]) -> Observation {
+        let mut seen = Observation::new(Duration::from_millis(500));
         seen.ticks = ticks.to_vec();
         seen
     }

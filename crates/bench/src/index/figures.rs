@@ -1,11 +1,11 @@
 //! The papers' figures of a report.
 
 use crate::plot::Plot;
-use crate::report::{Report, Row};
+use crate::report::{BenchReport, ReportRow};
 use std::collections::BTreeMap;
 
 /// What becomes a figure: rows of a case, a line for each combination of some parameters, a figure for each of others.
-struct Shape {
+struct FigureShape {
     case: &'static str,
     name: &'static str,
     title: &'static str,
@@ -19,8 +19,8 @@ struct Shape {
     only: &'static [(&'static str, &'static str)],
 }
 
-const SHAPES: [Shape; 8] = [
-    Shape {
+const SHAPES: [FigureShape; 8] = [
+    FigureShape {
         case: "lookup",
         name: "lookup",
         title: "Lookups by size (ERIS, Figure 8)",
@@ -30,7 +30,7 @@ const SHAPES: [Shape; 8] = [
         line: &["structure", "batch"],
         only: &[],
     },
-    Shape {
+    FigureShape {
         case: "insert",
         name: "insert",
         title: "Inserts by size (ERIS, Figure 8)",
@@ -40,7 +40,7 @@ const SHAPES: [Shape; 8] = [
         line: &["structure", "batch"],
         only: &[],
     },
-    Shape {
+    FigureShape {
         case: "stalls at most",
         name: "stalls",
         title: "Time that huge pages save (TLB, Figure 2, from above)",
@@ -50,7 +50,7 @@ const SHAPES: [Shape; 8] = [
         line: &["order", "keys"],
         only: &[],
     },
-    Shape {
+    FigureShape {
         case: "gain",
         name: "gain",
         title: "Gains, single lookups (TLB, Figures 3 and 4)",
@@ -60,7 +60,7 @@ const SHAPES: [Shape; 8] = [
         line: &["of", "keys"],
         only: &[("batch", "1")],
     },
-    Shape {
+    FigureShape {
         case: "model",
         name: "tlb-misses",
         title: "TLB misses by the model",
@@ -70,7 +70,7 @@ const SHAPES: [Shape; 8] = [
         line: &["pages", "layout", "keys"],
         only: &[("event", "TLB miss")],
     },
-    Shape {
+    FigureShape {
         case: "reorganize all",
         name: "reorganize",
         title: "Reorganisation of everything (TLB, Figure 5)",
@@ -80,7 +80,7 @@ const SHAPES: [Shape; 8] = [
         line: &["order"],
         only: &[],
     },
-    Shape {
+    FigureShape {
         case: "size",
         name: "memory",
         title: "Memory (TLB, Table 4)",
@@ -90,7 +90,7 @@ const SHAPES: [Shape; 8] = [
         line: &["order"],
         only: &[],
     },
-    Shape {
+    FigureShape {
         case: "L3 miss ratio, model",
         name: "l3-misses",
         title: "L3 misses by the model (ERIS, Figure 10)",
@@ -103,14 +103,14 @@ const SHAPES: [Shape; 8] = [
 ];
 
 /// The figures that a report has rows for, with the names of their files, without ending.
-pub fn figures(report: &Report) -> Vec<(String, Plot)> {
+pub fn figures(report: &BenchReport) -> Vec<(String, Plot)> {
     let mut all = Vec::new();
     for shape in SHAPES {
         let rows = report.rows.iter().filter(|row| {
             let is = |(name, value): &(&str, &str)| text(row, name) == *value;
             row.case == shape.case && shape.only.iter().all(is)
         });
-        let mut figures: BTreeMap<String, Vec<&Row>> = BTreeMap::new();
+        let mut figures: BTreeMap<String, Vec<&ReportRow>> = BTreeMap::new();
         for row in rows {
             figures
                 .entry(joined(row, shape.figure))
@@ -126,7 +126,7 @@ pub fn figures(report: &Report) -> Vec<(String, Plot)> {
     all
 }
 
-fn plot(shape: &Shape, which: &str, rows: &[&Row]) -> Plot {
+fn plot(shape: &FigureShape, which: &str, rows: &[&ReportRow]) -> Plot {
     let mut lines: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
     for row in rows {
         let x = row.params.get(shape.x).and_then(|x| x.as_f64());
@@ -149,7 +149,7 @@ fn plot(shape: &Shape, which: &str, rows: &[&Row]) -> Plot {
     }
 }
 
-fn joined(row: &Row, params: &[&str]) -> String {
+fn joined(row: &ReportRow, params: &[&str]) -> String {
     let values: Vec<String> = params.iter().map(|name| text(row, name)).collect();
     values.join(" ")
 }

@@ -20,15 +20,15 @@ pub fn count_entries(entries: impl Iterator<Item = (u64, u64)>, length: usize) -
 
 /// The keys of a run: a bijection of 0, 1, 2 …, so that all differ and any of them can be named again.
 #[derive(Clone, Copy, Debug)]
-pub struct Keys {
+pub struct KeySequence {
     pub count: u64,
     is_dense: bool,
 }
 
-impl Keys {
+impl KeySequence {
     /// 0, 1, 2 …
     pub fn dense(count: u64) -> Self {
-        Keys {
+        KeySequence {
             count,
             is_dense: true,
         }
@@ -36,7 +36,7 @@ impl Keys {
 
     /// As many, anywhere in 64 bits.
     pub fn random(count: u64) -> Self {
-        Keys {
+        KeySequence {
             count,
             is_dense: false,
         }

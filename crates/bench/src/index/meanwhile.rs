@@ -5,11 +5,11 @@
 //! then it is asked for again and again, and only what was done while owners were at work counts.
 
 use super::error::IndexBenchError;
-use super::keys::{BATCH, Keys, value};
-use super::progress::Progress;
+use super::keys::{BATCH, KeySequence, value};
+use super::progress::Spinner;
 use super::skew::draw;
 use super::zipf::Zipf;
-use crate::report::Report;
+use crate::report::BenchReport;
 use eris_engine::{Engine, KeyIndex, ReorganizationState, Settings};
 use futures::executor::block_on;
 use serde_json::json;
@@ -26,12 +26,12 @@ const WINDOW: Duration = Duration::from_millis(200);
 
 pub fn run(
     settings: &Settings,
-    keys: Keys,
+    keys: KeySequence,
     exponent: f64,
     threads: usize,
     runs: usize,
-    report: &mut Report,
-    progress: &Progress,
+    report: &mut BenchReport,
+    progress: &Spinner,
 ) -> Result<(), IndexBenchError> {
     progress.begin(format!("{} keys, used while reorganised", keys.count));
     let engine = Engine::start(settings.clone())?;
@@ -115,7 +115,7 @@ fn measure(
     Ok((before, meanwhile))
 }
 
-fn fill(index: &KeyIndex, keys: Keys) -> Result<(), IndexBenchError> {
+fn fill(index: &KeyIndex, keys: KeySequence) -> Result<(), IndexBenchError> {
     let mut client = index.client()?;
     let mut before = [None; BATCH];
     let mut numbers = (0..keys.count).peekable();
@@ -130,7 +130,7 @@ fn fill(index: &KeyIndex, keys: Keys) -> Result<(), IndexBenchError> {
 /// One client's work, until it is told to stop; it also stops everybody when it fails.
 fn work(
     index: &KeyIndex,
-    keys: Keys,
+    keys: KeySequence,
     zipf: &Zipf,
     seed: u64,
     stop: &AtomicBool,

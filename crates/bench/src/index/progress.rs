@@ -4,15 +4,15 @@ use indicatif::{ProgressBar, ProgressStyle};
 use std::time::Duration;
 
 /// A line that says what is being measured, and goes when it is dropped.
-pub struct Progress(ProgressBar);
+pub struct Spinner(ProgressBar);
 
-impl Progress {
+impl Spinner {
     pub fn new() -> Self {
         let bar = ProgressBar::new_spinner();
         let style = ProgressStyle::with_template("{spinner} {elapsed} {msg}");
         bar.set_style(style.expect("a template"));
         bar.enable_steady_tick(Duration::from_millis(200));
-        Progress(bar)
+        Spinner(bar)
     }
 
     pub fn begin(&self, what: String) {
@@ -20,7 +20,7 @@ impl Progress {
     }
 }
 
-impl Drop for Progress {
+impl Drop for Spinner {
     fn drop(&mut self) {
         self.0.finish_and_clear();
     }

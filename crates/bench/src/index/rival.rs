@@ -13,7 +13,7 @@
 //! microseconds, so that they can be timed here.
 
 use super::error::IndexBenchError;
-use super::keys::Keys;
+use super::keys::KeySequence;
 use super::structure::Structure;
 use std::io::{BufRead, BufReader, Write};
 use std::ops::Range;
@@ -26,7 +26,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 /// The program cannot be run, or does not answer.
 pub fn rivals(
     program: &Path,
-    keys: Keys,
+    keys: KeySequence,
     threads: usize,
     huge_pages: bool,
 ) -> Result<Vec<Box<dyn Structure>>, IndexBenchError> {
@@ -67,7 +67,7 @@ impl Rival {
     fn start(
         program: &Path,
         name: &str,
-        keys: Keys,
+        keys: KeySequence,
         threads: usize,
         huge_pages: bool,
     ) -> Result<Self, IndexBenchError> {

@@ -12,10 +12,10 @@
 //! pages save.
 
 use super::error::IndexBenchError;
-use super::keys::{BATCH, Keys, Random};
-use super::progress::Progress;
+use super::keys::{BATCH, KeySequence, Random};
+use super::progress::Spinner;
 use super::zipf::Zipf;
-use crate::report::{Report, median};
+use crate::report::{BenchReport, median};
 use eris_engine::Settings;
 use eris_index::model::{Counts, Model, Pages, Processor, SANDY_BRIDGE, ZEN4};
 use eris_index::{Art, Reorganization, Samples};
@@ -58,11 +58,11 @@ impl Case {
 /// The exponents for these keys, each with all four trees.
 pub fn run(
     settings: &Settings,
-    keys: Keys,
+    keys: KeySequence,
     exponents: &[f64],
     runs: usize,
-    report: &mut Report,
-    progress: &Progress,
+    report: &mut BenchReport,
+    progress: &Spinner,
 ) -> Result<(), IndexBenchError> {
     let mut cases = Vec::new();
     for (pages, huge) in [
@@ -159,7 +159,7 @@ fn gains<const N: usize>(
     rates: &[Vec<f64>],
     common: impl Fn() -> [(&'static str, Value); N],
     batch: usize,
-    report: &mut Report,
+    report: &mut BenchReport,
 ) {
     let find = |pages, is_reorganised| {
         let found = |case: &Case| case.pages == pages && case.is_reorganised == is_reorganised;
@@ -192,25 +192,29 @@ fn gains<const N: usize>(
 }
 
 /// How many lookups a run of these keys has.
-fn lookups(keys: Keys) -> usize {
+fn lookups(keys: KeySequence) -> usize {
     LOOKUPS.min(keys.count as usize * LOOKUPS_PER_KEY)
 }
 
 /// The number of the key of a rank: hot keys have nothing to do with each other.
-fn number(keys: Keys, rank: u64) -> u64 {
+fn number(keys: KeySequence, rank: u64) -> u64 {
     // A prime, so that no two ranks below it have one number.
     (u128::from(rank) * 4_294_967_291 % u128::from(keys.count)) as u64
 }
 
 /// So many keys by the law.
-pub(super) fn draw(keys: Keys, zipf: &Zipf, seed: u64, count: usize) -> Vec<u64> {
+pub(super) fn draw(keys: KeySequence, zipf: &Zipf, seed: u64, count: usize) -> Vec<u64> {
     let mut random = Random(seed << 40);
     let key = |_| keys.key(number(keys, zipf.draw(|| random.bits())));
     (0..count).map(key).collect()
 }
 
 /// A tree of the keys, put in in an order that has nothing to do with how often they are asked for.
-fn filled(settings: &Settings, huge: HugePages, keys: Keys) -> Result<Art<u64>, IndexBenchError> {
+fn filled(
+    settings: &Settings,
+    huge: HugePages,
+    keys: KeySequence,
+) -> Result<Art<u64>, IndexBenchError> {
     let memory = Memory::new(&settings.topology, huge, settings.memory_limit);
     let memory = memory.map_err(|error| IndexBenchError::Memory(error.to_string()))?;
     let mut tree = Art::new(memory.node(NodeId(0)), ObjectId(1));
@@ -230,7 +234,7 @@ fn filled(settings: &Settings, huge: HugePages, keys: Keys) -> Result<Art<u64>, 
 /// Reorganises by samples of as many lookups as a run has: how many keys are hot, nodes moved, and seconds.
 fn reorganise(
     tree: &mut Art<u64>,
-    keys: Keys,
+    keys: KeySequence,
     zipf: &Zipf,
 ) -> Result<(usize, usize, f64), IndexBenchError> {
     // All of them: what is asked for once in a while is in the tail of the law, which an engine's few samples do not
@@ -299,11 +303,11 @@ pub(super) fn modelled(
 pub fn sizes(
     settings: &Settings,
     counts: &[u64],
-    report: &mut Report,
-    progress: &Progress,
+    report: &mut BenchReport,
+    progress: &Spinner,
 ) -> Result<(), IndexBenchError> {
     for &count in counts {
-        for keys in [Keys::dense(count), Keys::random(count)] {
+        for keys in [KeySequence::dense(count), KeySequence::random(count)] {
             progress.begin(format!("{count} {} keys, all moved", keys.order()));
             let mut tree = filled(settings, HugePages::Auto, keys)?;
             let params = || [("keys", json!(count)), ("order", json!(keys.order()))];
@@ -327,13 +331,13 @@ pub fn sockets(
     settings: &Settings,
     counts: &[u64],
     parts: u64,
-    report: &mut Report,
-    progress: &Progress,
+    report: &mut BenchReport,
+    progress: &Spinner,
 ) -> Result<(), IndexBenchError> {
     for &count in counts {
         progress.begin(format!("{count} random keys, last-level cache"));
         for (structure, count_here) in [("shared", count), ("partition", count / parts)] {
-            let keys = Keys::random(count_here.max(1));
+            let keys = KeySequence::random(count_here.max(1));
             let tree = filled(settings, HugePages::Auto, keys)?;
             let asked = draw(
                 keys,

@@ -1,7 +1,7 @@
 //! What takes part: each can be filled and asked, by one or more threads.
 
 use super::error::IndexBenchError;
-use super::keys::{BATCH, Keys, count_entries, value};
+use super::keys::{BATCH, KeySequence, count_entries, value};
 use super::threads::{on_threads, share};
 use eris_engine::{Engine, KeyIndex, Settings};
 use eris_index::Art;
@@ -35,7 +35,7 @@ pub trait Structure {
 /// Those of Eris, for these keys.
 pub fn structures(
     settings: &Settings,
-    keys: Keys,
+    keys: KeySequence,
     threads: usize,
 ) -> Result<Vec<Box<dyn Structure>>, IndexBenchError> {
     Ok(vec![
@@ -59,7 +59,7 @@ const BLOCK: u64 = 256;
 
 /// A tree per thread, of keys that only this thread asks for.
 struct Owned {
-    keys: Keys,
+    keys: KeySequence,
     batch: usize,
     block: u64,
     trees: Vec<std::sync::Mutex<Art<u64>>>,
@@ -68,7 +68,7 @@ struct Owned {
 impl Owned {
     fn new(
         settings: &Settings,
-        keys: Keys,
+        keys: KeySequence,
         threads: usize,
         batch: usize,
     ) -> Result<Self, IndexBenchError> {
@@ -143,7 +143,7 @@ impl Structure for Owned {
         on_threads(threads, |thread| {
             let tree = owned.trees[thread].lock().expect("nobody panicked");
             let mut state = (seed << 32) + thread as u64;
-            let part = Keys::dense(owned.count(thread));
+            let part = KeySequence::dense(owned.count(thread));
             let mut key = || owned.keys.key(owned.own(part.any(&mut state), thread));
             let own = share(&(0..count), thread, threads);
             let mut found = 0;
@@ -190,14 +190,18 @@ impl Structure for Owned {
 
 /// An index of Eris, asked by clients.
 struct Routed {
-    keys: Keys,
+    keys: KeySequence,
     threads: usize,
     engine: Engine,
     index: KeyIndex,
 }
 
 impl Routed {
-    fn new(settings: &Settings, keys: Keys, threads: usize) -> Result<Self, IndexBenchError> {
+    fn new(
+        settings: &Settings,
+        keys: KeySequence,
+        threads: usize,
+    ) -> Result<Self, IndexBenchError> {
         let engine = Engine::start(settings.clone())?;
         Ok(Routed {
             keys,

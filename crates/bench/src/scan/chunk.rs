@@ -9,8 +9,8 @@
 //! ours has fewer bytes to hide a jump behind.
 
 use super::error::ScanError;
-use super::values::{Predicate, Random, SCANNED};
-use crate::report::Report;
+use super::values::{Predicate, RandomValues, SCANNED};
+use crate::report::BenchReport;
 use eris_kernels::{Isa, MASK_WORDS, VECTOR, pack, popcount};
 use eris_numa::{Memory, Topology, pin_current_thread};
 use serde_json::json;
@@ -29,7 +29,7 @@ pub fn run(
     memory: &Memory,
     runs: usize,
     limit: f64,
-    report: &mut Report,
+    report: &mut BenchReport,
 ) -> Result<(), ScanError> {
     let place = topology.aeus()[0];
     let node = memory.node(place.node);
@@ -39,7 +39,7 @@ pub fn run(
         }
         let mut buffer = node.allocate(SCANNED, VALUES * size_of::<u64>())?;
         let words: &mut [u64] = buffer.as_mut_slice();
-        let mut random = Random(1);
+        let mut random = RandomValues(1);
         words.fill_with(|| random.next());
         for consecutive in [
             1, 4, 16, 64, 256, 1_024, 4_096, 16_384, 65_536, 262_144, 1_048_576, VALUES,
@@ -109,7 +109,7 @@ fn scattered(total: usize, length: usize) -> Vec<u32> {
     let mut blocks: Vec<u32> = (0..total / length)
         .map(|block| (block * length) as u32)
         .collect();
-    let mut random = Random(length as u64);
+    let mut random = RandomValues(length as u64);
     for at in (1..blocks.len()).rev() {
         let other = (random.next() % (at as u64 + 1)) as usize;
         blocks.swap(at, other);

@@ -2,8 +2,8 @@
 
 use super::bandwidth::read_bandwidth;
 use super::error::ScanError;
-use super::values::{Predicate, Random, SCANNED};
-use crate::report::{Report, median};
+use super::values::{Predicate, RandomValues, SCANNED};
+use crate::report::{BenchReport, median};
 use eris_kernels::{Isa, MASK_WORDS, VECTOR, pack, popcount};
 use eris_numa::measure::LocalReads;
 use eris_numa::{AeuPlace, Buffer, Memory, Topology, pin_current_thread};
@@ -27,7 +27,7 @@ pub fn run(
     isa: Isa,
     runs: usize,
     reads: &LocalReads,
-    report: &mut Report,
+    report: &mut BenchReport,
 ) -> Result<(), ScanError> {
     for width in WIDTHS {
         let before = read_bandwidth(reads, runs)?;
@@ -143,7 +143,7 @@ fn prepare(
         .allocate(SCANNED, blocks * VECTORS * words * size_of::<u64>())?;
     let all: &mut [u64] = buffer.as_mut_slice();
     let (first, rest) = all.split_at_mut(VECTORS * words);
-    let mut random = Random(u64::from(width));
+    let mut random = RandomValues(u64::from(width));
     for vector in first.chunks_exact_mut(words) {
         pack(
             &std::array::from_fn(|_| random.of_width(width)),
@@ -183,7 +183,7 @@ mod tests {
         };
         for width in WIDTHS {
             let buffer = prepare(&memory, place, width, 2).unwrap();
-            let mut random = Random(u64::from(width));
+            let mut random = RandomValues(u64::from(width));
             let values: Vec<u64> = (0..VECTORS * VECTOR)
                 .map(|_| random.of_width(width))
                 .collect();

@@ -8,7 +8,7 @@ use super::ScanOptions;
 use super::bandwidth::READING;
 use super::error::ScanError;
 use super::values::Predicate;
-use crate::report::{Report, median};
+use crate::report::{BenchReport, median};
 use arrow_array::{Array, Int64Array};
 use eris_engine::{Engine, Settings};
 use eris_numa::measure::LocalReads;
@@ -44,7 +44,7 @@ pub async fn run(
     settings: Settings,
     options: ScanOptions,
     reads: &LocalReads,
-    report: &mut Report,
+    report: &mut BenchReport,
 ) -> Result<(), ScanError> {
     let database = Database::open(Engine::home(settings).map_err(SqlError::from)?)?;
     let session = database.session();
@@ -98,7 +98,7 @@ async fn side_by_side(
     session: &Session,
     options: ScanOptions,
     reads: &LocalReads,
-    report: &mut Report,
+    report: &mut BenchReport,
 ) -> Result<(), ScanError> {
     let width = WIDTHS[WIDTHS.len() - 1];
     let hi = mask(width) / 2;

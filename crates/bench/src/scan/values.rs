@@ -54,9 +54,9 @@ impl Predicate {
 
 /// Uniformly random words (SplitMix64): the bench needs speed and repeatability, not quality.
 #[derive(Clone, Copy, Debug)]
-pub struct Random(pub u64);
+pub struct RandomValues(pub u64);
 
-impl Random {
+impl RandomValues {
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut word = self.0;
@@ -92,9 +92,9 @@ mod tests {
 
     #[test]
     fn random_values_fill_their_width() {
-        let mut random = Random(1);
+        let mut random = RandomValues(1);
         let seen = (0..10_000).fold(0, |bits, _| bits | random.of_width(12));
         assert_eq!(seen, 0xfff);
-        assert_eq!(Random(7).next(), Random(7).next());
+        assert_eq!(RandomValues(7).next(), RandomValues(7).next());
     }
 }

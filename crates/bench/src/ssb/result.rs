@@ -31,7 +31,7 @@ pub struct SsbRun {
     pub sample: Option<Sample>,
     /// What each AEU did, by its number: the sum over all queries, one run each.
     #[serde(skip)]
-    pub work: Vec<Work>,
+    pub work: Vec<AeuWork>,
 }
 
 /// One query's runs.
@@ -50,7 +50,7 @@ pub struct QueryRun {
 
 /// What one AEU did.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Work {
+pub struct AeuWork {
     /// The node it runs on.
     pub node: u16,
     /// What it counted.

@@ -1,6 +1,6 @@
 //! What a person wants to read of a run.
 
-use super::result::{QueryRun, SsbRun, Work};
+use super::result::{AeuWork, QueryRun, SsbRun};
 use crate::report::{align, digits, median};
 use std::io::{self, Write};
 
@@ -71,7 +71,7 @@ fn times(queries: &[QueryRun]) -> String {
 }
 
 /// One line per AEU, and one for all.
-fn work(work: &[Work]) -> String {
+fn work(work: &[AeuWork]) -> String {
     let head = [
         "AEU",
         "node",
@@ -83,8 +83,8 @@ fn work(work: &[Work]) -> String {
         "busy ms",
     ];
     let mut lines = vec![head.map(String::from).to_vec()];
-    let mut total = Work::default();
-    let line = |name: String, node: String, work: &Work| {
+    let mut total = AeuWork::default();
+    let line = |name: String, node: String, work: &AeuWork| {
         let counted = &work.counted;
         vec![
             name,
@@ -134,7 +134,7 @@ mod tests {
     use eris_telemetry::AeuSnapshot;
 
     fn run(breakdown: &[&str]) -> SsbRun {
-        let work = |node, rows_scanned| Work {
+        let work = |node, rows_scanned| AeuWork {
             node,
             counted: AeuSnapshot {
                 rows_scanned,

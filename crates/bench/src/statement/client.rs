@@ -76,7 +76,7 @@ impl Way {
     }
 }
 
-pub struct Client {
+pub struct StatementClient {
     session: Session,
     prepared: HashMap<Kind, PreparedStatement>,
     rows: TableRows,
@@ -87,12 +87,12 @@ pub struct Client {
     asked: u64,
 }
 
-impl Client {
+impl StatementClient {
     pub fn new(session: &Session, scanned: u64, keys: u64) -> Result<Self, StatementBenchError> {
         let prepare = |kind: Kind| Ok((kind, block_on(session.prepare(kind.sql()))?));
         let prepared = Kind::ALL.into_iter().map(prepare);
         let prepared: Result<_, StatementBenchError> = prepared.collect();
-        Ok(Client {
+        Ok(StatementClient {
             prepared: prepared?,
             rows: session.rows("keyed")?,
             session: session.clone(),

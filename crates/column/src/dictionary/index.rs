@@ -13,8 +13,8 @@ use hashbrown::DefaultHashBuilder;
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
-/// Places of a shard; half of them are taken on average when the shards are doubled. A version that adds one string
-/// copies one shard (8 KiB) and one reference for each.
+/// Places of a part; half of them are taken on average when the parts are doubled. A version that adds one string
+/// copies one part (8 KiB) and one reference for each.
 const PLACES: usize = 1024;
 
 /// Places that an index begins with.
@@ -24,7 +24,7 @@ const FIRST_PLACES: usize = 16;
 pub(super) struct Index {
     hasher: DefaultHashBuilder,
     /// A power of two, each of as many places: [`PLACES`] as soon as there are several.
-    shards: Vec<Arc<[Entry]>>,
+    parts: Vec<Arc<[Entry]>>,
     len: usize,
 }
 
@@ -50,28 +50,28 @@ impl Default for Index {
     fn default() -> Self {
         Index {
             hasher: DefaultHashBuilder::default(),
-            shards: vec![Arc::new([Entry::EMPTY; FIRST_PLACES])],
+            parts: vec![Arc::new([Entry::EMPTY; FIRST_PLACES])],
             len: 0,
         }
     }
 }
 
-/// Where in a shard the search begins. The highest bits of a product follow from all of the hash, whose lowest are the
-/// same for all of a shard.
+/// Where in a part the search begins. The highest bits of a product follow from all of the hash, whose lowest are the
+/// same for all of a part.
 fn place(hash: u32, places: usize) -> usize {
     (hash.wrapping_mul(0x9e37_79b1) as usize * places) >> 32
 }
 
 /// The entries at which one with this hash might be, up to the first empty place.
-fn probe(shard: &[Entry], hash: u32) -> impl Iterator<Item = Entry> + '_ {
-    let (before, from) = shard.split_at(place(hash, shard.len()));
+fn probe(part: &[Entry], hash: u32) -> impl Iterator<Item = Entry> + '_ {
+    let (before, from) = part.split_at(place(hash, part.len()));
     let places = from.iter().chain(before).copied();
     places.take_while(|entry| !entry.is_empty())
 }
 
 /// Puts an entry at the first free place; `false` if there is none.
-fn put(shard: &mut [Entry], entry: Entry) -> bool {
-    let (before, from) = shard.split_at_mut(place(entry.hash, shard.len()));
+fn put(part: &mut [Entry], entry: Entry) -> bool {
+    let (before, from) = part.split_at_mut(place(entry.hash, part.len()));
     let mut places = from.iter_mut().chain(before);
     let free = places.find(|place| place.is_empty());
     free.map(|place| *place = entry).is_some()
@@ -82,19 +82,19 @@ impl Index {
         (self.hasher.hash_one(string) >> 32) as u32
     }
 
-    fn shard(&self, hash: u32) -> usize {
-        hash as usize & (self.shards.len() - 1)
+    fn part(&self, hash: u32) -> usize {
+        hash as usize & (self.parts.len() - 1)
     }
 
     /// Has the memory fetched in which the search for a hash begins.
     pub(super) fn prefetch(&self, hash: u32) {
-        let shard = &self.shards[self.shard(hash)];
-        prefetch(&shard[place(hash, shard.len())]);
+        let part = &self.parts[self.part(hash)];
+        prefetch(&part[place(hash, part.len())]);
     }
 
     /// The code of the first string with this hash: nearly always the one that is looked for, if there is one.
     pub(super) fn candidate(&self, hash: u32) -> Option<u32> {
-        let mut entries = probe(&self.shards[self.shard(hash)], hash);
+        let mut entries = probe(&self.parts[self.part(hash)], hash);
         let found = entries.find(|entry| entry.hash == hash);
         found.map(|entry| entry.code)
     }
@@ -105,7 +105,7 @@ impl Index {
     }
 
     fn find_hash(&self, hash: u32, equals: impl Fn(u32) -> bool) -> Option<u32> {
-        let mut entries = probe(&self.shards[self.shard(hash)], hash);
+        let mut entries = probe(&self.parts[self.part(hash)], hash);
         let found = entries.find(|entry| entry.hash == hash && equals(entry.code));
         found.map(|entry| entry.code)
     }
@@ -127,46 +127,46 @@ impl Index {
 
     fn insert(&mut self, entry: Entry) {
         let mut is_put = false;
-        if self.len * 2 < self.shards.len() * self.shards[0].len() {
-            let shard = self.shard(entry.hash);
-            is_put = put(Arc::make_mut(&mut self.shards[shard]), entry);
+        if self.len * 2 < self.parts.len() * self.parts[0].len() {
+            let part = self.part(entry.hash);
+            is_put = put(Arc::make_mut(&mut self.parts[part]), entry);
         }
         while !is_put {
             self.double();
-            let shard = self.shard(entry.hash);
-            is_put = put(Arc::make_mut(&mut self.shards[shard]), entry);
+            let part = self.part(entry.hash);
+            is_put = put(Arc::make_mut(&mut self.parts[part]), entry);
         }
         self.len += 1;
     }
 
     fn double(&mut self) {
-        let (mut count, mut places) = (self.shards.len(), self.shards[0].len());
-        let is_put = |shards: &mut [Vec<Entry>], entry: &Entry| {
-            let shard = entry.hash as usize & (shards.len() - 1);
-            put(&mut shards[shard], *entry)
+        let (mut count, mut places) = (self.parts.len(), self.parts[0].len());
+        let is_put = |parts: &mut [Vec<Entry>], entry: &Entry| {
+            let part = entry.hash as usize & (parts.len() - 1);
+            put(&mut parts[part], *entry)
         };
         loop {
             match places < PLACES {
                 true => places *= 2,
                 false => count *= 2,
             }
-            let mut shards = vec![vec![Entry::EMPTY; places]; count];
-            let mut entries = self.shards.iter().flat_map(|shard| shard.iter());
-            if entries.all(|entry| entry.is_empty() || is_put(&mut shards, entry)) {
-                self.shards = shards.into_iter().map(Arc::from).collect();
+            let mut parts = vec![vec![Entry::EMPTY; places]; count];
+            let mut entries = self.parts.iter().flat_map(|part| part.iter());
+            if entries.all(|entry| entry.is_empty() || is_put(&mut parts, entry)) {
+                self.parts = parts.into_iter().map(Arc::from).collect();
                 return;
             }
         }
     }
 
     pub(super) fn bytes(&self) -> usize {
-        self.shards.len() * self.shards[0].len() * size_of::<Entry>()
+        self.parts.len() * self.parts[0].len() * size_of::<Entry>()
     }
 
     #[cfg(test)]
     pub(super) fn shards_not_shared_with(&self, other: &Index) -> usize {
-        assert_eq!(self.shards.len(), other.shards.len());
-        let pairs = self.shards.iter().zip(&other.shards);
+        assert_eq!(self.parts.len(), other.parts.len());
+        let pairs = self.parts.iter().zip(&other.parts);
         pairs.filter(|(a, b)| !Arc::ptr_eq(a, b)).count()
     }
 }
@@ -181,10 +181,10 @@ mod tests {
         for code in 0..1 << 20 {
             index.find_or_insert(&format!("text {code}"), code, |_| false);
         }
-        assert_eq!(index.shards.len() * PLACES, 1 << 21);
+        assert_eq!(index.parts.len() * PLACES, 1 << 21);
         let mut far = 0;
-        for shard in &index.shards {
-            let taken = shard.iter().enumerate();
+        for part in &index.parts {
+            let taken = part.iter().enumerate();
             far += taken
                 .filter(|(at, entry)| {
                     let distance = at.wrapping_sub(place(entry.hash, PLACES)) % PLACES;
@@ -197,13 +197,13 @@ mod tests {
 
     #[test]
     fn a_full_shard_takes_nothing_and_an_index_finds_room() {
-        let mut shard = [Entry::EMPTY; 4];
+        let mut part = [Entry::EMPTY; 4];
         for code in 0..4 {
-            assert!(put(&mut shard, Entry { hash: 7, code }));
+            assert!(put(&mut part, Entry { hash: 7, code }));
         }
-        assert!(!put(&mut shard, Entry { hash: 7, code: 4 }));
+        assert!(!put(&mut part, Entry { hash: 7, code: 4 }));
 
-        // All in one shard of many, until this is full.
+        // All in one part of many, until this is full.
         let mut index = Index::default();
         for code in 0..3 * PLACES as u32 {
             index.insert(Entry {

@@ -4,7 +4,7 @@ use super::{Encoder, integers};
 use crate::compressed::Compressed;
 use crate::data::Data;
 use crate::error::EncodeError;
-use crate::home::Home;
+use crate::object_memory::ObjectMemory;
 use crate::resident;
 use crate::strings::Strings;
 use crate::zone::ZoneRange;
@@ -144,7 +144,7 @@ impl Encoder<'_> {
 fn views(
     array: &StringViewArray,
     nulls: Option<&NullBuffer>,
-    home: Home<'_>,
+    home: ObjectMemory<'_>,
 ) -> Result<StringViewArray, EncodeError> {
     let rows = || (0..array.len()).filter(|&row| nulls.is_none_or(|nulls| nulls.is_valid(row)));
     let long = |row: usize| Some(array.value(row)).filter(|text| text.len() > INLINE_BYTES);

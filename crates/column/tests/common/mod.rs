@@ -6,7 +6,7 @@
 use arrow_array::types::*;
 use arrow_array::{ArrayRef, BooleanArray, PrimitiveArray, StringViewArray};
 use arrow_schema::{DataType, TimeUnit};
-use eris_column::{Dictionary, Home, Selection};
+use eris_column::{Dictionary, ObjectMemory, Selection};
 use eris_numa::{HugePages, Memory, NodeMemory, Topology};
 use eris_types::{NodeId, ObjectId};
 use proptest::prelude::*;
@@ -20,8 +20,8 @@ pub static MEMORY: LazyLock<Memory> = LazyLock::new(|| {
 
 pub static NODE: LazyLock<NodeMemory> = LazyLock::new(|| MEMORY.node(NodeId(0)));
 
-pub fn home() -> Home<'static> {
-    Home {
+pub fn home() -> ObjectMemory<'static> {
+    ObjectMemory {
         memory: &NODE,
         object: OBJECT,
     }

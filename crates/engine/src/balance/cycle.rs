@@ -1,6 +1,6 @@
 //! What a cycle for a table has moved so far.
 
-use super::history::History;
+use super::history::BalancingHistory;
 use crate::error::EngineError;
 use crate::object::data_object::DataObject;
 use crate::object::ranges::Assignment;
@@ -13,7 +13,7 @@ use std::time::Duration;
 /// Every statement of a cycle is noted when it is over, so that the [history](History) tells what has moved also if a
 /// later one fails, or if whoever waits for the cycle goes away: it is written when this is dropped.
 pub(super) struct Cycle<'a> {
-    history: &'a History,
+    history: &'a BalancingHistory,
     object: &'a DataObject,
     /// The keys' ranges before, of what is cut by keys.
     assignment: Option<Arc<Assignment>>,
@@ -23,7 +23,7 @@ pub(super) struct Cycle<'a> {
 
 impl<'a> Cycle<'a> {
     pub fn new(
-        history: &'a History,
+        history: &'a BalancingHistory,
         object: &'a DataObject,
         assignment: Option<Arc<Assignment>>,
         imbalance: f64,

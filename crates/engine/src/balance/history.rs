@@ -13,9 +13,9 @@ use std::time::SystemTime;
 const KEPT: usize = 1_024;
 
 #[derive(Default)]
-pub(super) struct History(Lock<VecDeque<Balanced>>);
+pub(super) struct BalancingHistory(Lock<VecDeque<Balanced>>);
 
-impl History {
+impl BalancingHistory {
     pub fn all(&self) -> Vec<Balanced> {
         self.lock().iter().cloned().collect()
     }

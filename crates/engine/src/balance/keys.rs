@@ -28,7 +28,7 @@ const CLOSE: f64 = 0.05;
 
 /// Keys of one owner, by their numbers.
 #[derive(Clone, Debug)]
-pub(super) struct KeyRange {
+pub(super) struct BusyRange {
     /// The first and the last.
     pub low: i64,
     pub high: i64,
@@ -39,7 +39,7 @@ pub(super) struct KeyRange {
     pub samples: Vec<i64>,
 }
 
-impl KeyRange {
+impl BusyRange {
     /// How many numbers there are between two, at most all of this range's.
     fn width(&self, (least, greatest): (i64, i64)) -> f64 {
         let (low, high) = (self.low.max(least), self.high.min(greatest));
@@ -47,7 +47,7 @@ impl KeyRange {
     }
 
     /// Is another's from now on, and no piece again.
-    fn give(&mut self, to: AeuId) -> KeyRange {
+    fn give(&mut self, to: AeuId) -> BusyRange {
         self.aeu = to;
         let piece = self.clone();
         self.weight = 0.0;
@@ -59,7 +59,7 @@ impl KeyRange {
 /// all stays. `must` be even, whether or not that pays.
 #[expect(clippy::too_many_arguments, reason = "what there is to be known")]
 pub(super) fn decide(
-    ranges: Vec<KeyRange>,
+    ranges: Vec<BusyRange>,
     rows: &[u64],
     extent: (i64, i64),
     time: Duration,
@@ -67,7 +67,7 @@ pub(super) fn decide(
     balancing: Balancing,
     must: bool,
     experience: &mut Experience,
-) -> Option<(Vec<KeyRange>, f64)> {
+) -> Option<(Vec<BusyRange>, f64)> {
     let mut loads = vec![0.0; rows.len()];
     let mut widths = vec![0.0; rows.len()];
     for range in &ranges {
@@ -117,15 +117,15 @@ pub(super) fn decide(
 /// Which pieces go from whom to others, so that owners have the loads that are wanted, or nearly; and those that they
 /// have then.
 fn distribute(
-    ranges: &[KeyRange],
+    ranges: &[BusyRange],
     loads: &[f64],
     wanted: &[f64],
     topology: &Topology,
-) -> (Vec<(KeyRange, AeuId)>, Vec<f64>) {
+) -> (Vec<(BusyRange, AeuId)>, Vec<f64>) {
     let mean = loads.iter().sum::<f64>() / loads.len() as f64;
     let close = CLOSE * mean;
     let (mut ranges, mut loads) = (ranges.to_vec(), loads.to_vec());
-    let mut pieces: Vec<(KeyRange, AeuId)> = Vec::new();
+    let mut pieces: Vec<(BusyRange, AeuId)> = Vec::new();
     let node = |aeu: usize| topology.node_of(AeuId(aeu as u16));
     for is_near in [true, false] {
         for from in 0..loads.len() {
@@ -150,7 +150,7 @@ fn distribute(
 }
 
 /// The piece as keys of a bare index would be: in the same order.
-pub(super) fn shift(piece: &KeyRange) -> Shift {
+pub(super) fn shift(piece: &BusyRange) -> Shift {
     let number = |number: i64| number as u64 ^ 1 << 63;
     Shift {
         low: number(piece.low),
@@ -161,7 +161,7 @@ pub(super) fn shift(piece: &KeyRange) -> Shift {
 
 /// Gives another owner so much of an owner's busiest range, or all of it; `None` if that cannot be: what is asked for
 /// are too few keys.
-fn take(ranges: &mut Vec<KeyRange>, (from, to): (AeuId, AeuId), amount: f64) -> Option<KeyRange> {
+fn take(ranges: &mut Vec<BusyRange>, (from, to): (AeuId, AeuId), amount: f64) -> Option<BusyRange> {
     let own = (0..ranges.len()).filter(|&at| ranges[at].aeu == from);
     let at = own.max_by(|&a, &b| ranges[a].weight.total_cmp(&ranges[b].weight))?;
     let is_behind = at > 0 && ranges[at - 1].aeu == to;
@@ -183,7 +183,7 @@ fn take(ranges: &mut Vec<KeyRange>, (from, to): (AeuId, AeuId), amount: f64) -> 
         false => bounds.find(|at| samples.len() - *at <= wanted),
     }?;
     let bound = samples[cut];
-    let upper = KeyRange {
+    let upper = BusyRange {
         low: bound,
         weight: each * (range.samples.len() - cut) as f64,
         samples: range.samples.split_off(cut),
@@ -203,9 +203,9 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     /// Ranges of a thousand numbers each, with some owners and loads.
-    fn ranges(loads: &[(u16, f64)]) -> Vec<KeyRange> {
+    fn ranges(loads: &[(u16, f64)]) -> Vec<BusyRange> {
         let last = loads.len() as i64 - 1;
-        let ranges = loads.iter().zip(0..).map(|(&(aeu, weight), at)| KeyRange {
+        let ranges = loads.iter().zip(0..).map(|(&(aeu, weight), at)| BusyRange {
             low: if at == 0 { i64::MIN } else { at * 1_000 },
             high: if at == last {
                 i64::MAX

@@ -3,9 +3,9 @@
 use super::cycle::Cycle;
 use super::decide::FEW_ASKED;
 use super::experience::Experience;
-use super::keys::{self, KeyRange, shift};
+use super::keys::{self, BusyRange, shift};
 use super::rows::{self, Holding, RowMove, everything};
-use super::{Balancing, Shared};
+use super::{BalancerState, Balancing};
 use crate::clients::engine::Engine;
 use crate::error::EngineError;
 use crate::lock::Lock;
@@ -69,11 +69,11 @@ impl Tables {
 
 /// What is to be moved.
 enum Moves {
-    Keys(Vec<KeyRange>),
+    Keys(Vec<BusyRange>),
     RowMove(Vec<RowMove>),
 }
 
-impl Shared {
+impl BalancerState {
     /// Forgets tables that are no more.
     pub fn forget_others(&self, engine: &Engine) {
         // Asked now: what was listed before may lack a table that has got a way of its own since.
@@ -279,11 +279,11 @@ impl<G: Fn() -> bool> Moving<'_, G> {
 
     /// Moves so many rows of a piece, the least keys first, as soon as nobody writes others; how many have moved,
     /// `None` if not all that should.
-    async fn keys(&self, piece: &KeyRange, rows: u64, cycle: &mut Cycle<'_>) -> Option<u64> {
+    async fn keys(&self, piece: &BusyRange, rows: u64, cycle: &mut Cycle<'_>) -> Option<u64> {
         let from = self.object.ranges.get()?.get(piece.low);
         let of = |low, high| {
             let piece = piece.clone();
-            shift(&KeyRange { low, high, ..piece })
+            shift(&BusyRange { low, high, ..piece })
         };
         let began = Instant::now();
         let (mut all, mut next) = (0, piece.low);
@@ -354,7 +354,7 @@ impl<G: Fn() -> bool> Moving<'_, G> {
         let mut left = rows.rows;
         for at in own {
             let (low, next, _) = all[at];
-            let range = KeyRange {
+            let range = BusyRange {
                 low: low.unwrap_or(i64::MIN),
                 high: next.map_or(i64::MAX, |next| next - 1),
                 aeu: rows.to,
@@ -373,7 +373,7 @@ impl<G: Fn() -> bool> Moving<'_, G> {
 }
 
 /// The ranges of a table's keys, and how busy their owners were with each.
-fn ranges(assignment: &Assignment, busy: &[f64], samples: &[Vec<i64>]) -> Vec<KeyRange> {
+fn ranges(assignment: &Assignment, busy: &[f64], samples: &[Vec<i64>]) -> Vec<BusyRange> {
     let ranges = assignment.ranges().map(|(low, next, aeu)| {
         let (low, high) = (
             low.unwrap_or(i64::MIN),
@@ -382,7 +382,7 @@ fn ranges(assignment: &Assignment, busy: &[f64], samples: &[Vec<i64>]) -> Vec<Ke
         let all = &samples[aeu.index()];
         let own = all.partition_point(|one| *one < low)..all.partition_point(|one| *one <= high);
         let share = own.len() as f64 / all.len().max(1) as f64;
-        KeyRange {
+        BusyRange {
             low,
             high,
             aeu,

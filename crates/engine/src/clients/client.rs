@@ -29,16 +29,16 @@ pub(crate) struct Client {
 }
 
 /// An answer that has come.
-pub(crate) struct Received {
+pub(crate) struct ReceivedAnswer {
     pub sender: Endpoint,
     callback: u64,
     pub answer: ToClient,
 }
 
-impl Received {
+impl ReceivedAnswer {
     fn of(command: Command<'_, Parcel>) -> Self {
         let header = command.header;
-        Received {
+        ReceivedAnswer {
             sender: header.sender,
             callback: header.callback,
             answer: ToClient::unpack(header.kind, command.words, command.parcel),
@@ -170,26 +170,26 @@ impl Client {
     }
 
     /// Blocks the thread until answers have come, and passes them to `take`.
-    pub fn wait(&mut self, mut take: impl FnMut(Received)) {
+    pub fn wait(&mut self, mut take: impl FnMut(ReceivedAnswer)) {
         let session = self.session();
         for _ in 0..SPINS {
             let _ = session.flush();
             let mut received = session.try_receive().into_iter().flatten().peekable();
             if received.peek().is_some() {
-                return received.map(Received::of).for_each(take);
+                return received.map(ReceivedAnswer::of).for_each(take);
             }
             drop(received);
             (0..PAUSES).for_each(|_| std::hint::spin_loop());
         }
         loop {
             if let Some(received) = session.receive(PATIENCE) {
-                return received.map(Received::of).for_each(&mut take);
+                return received.map(ReceivedAnswer::of).for_each(&mut take);
             }
         }
     }
 
     /// Passes every answer that has come to `take`. Without any it says so, and `cx` is woken when there is one.
-    pub fn poll(&mut self, cx: &mut Context<'_>, mut take: impl FnMut(Received)) -> bool {
+    pub fn poll(&mut self, cx: &mut Context<'_>, mut take: impl FnMut(ReceivedAnswer)) -> bool {
         let session = self.session();
         // What is held goes on when there is room: a pending session is woken then, too.
         let _ = session.flush();
@@ -197,7 +197,7 @@ impl Client {
             return false;
         }
         for command in session.try_receive().into_iter().flatten() {
-            take(Received::of(command));
+            take(ReceivedAnswer::of(command));
         }
         true
     }

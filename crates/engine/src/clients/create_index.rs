@@ -7,7 +7,7 @@
 
 use super::client::Client;
 use super::engine::Engine;
-use super::shared::Shared;
+use super::shared::EngineState;
 use crate::error::EngineError;
 use crate::object::data_object::DataObject;
 use crate::protocol::callback::IndexNumber;
@@ -19,7 +19,7 @@ use std::sync::atomic::AtomicU64;
 
 /// Takes everything back unless it is disarmed.
 struct Undo {
-    shared: Arc<Shared>,
+    shared: Arc<EngineState>,
     object: Arc<DataObject>,
     index: u32,
     armed: bool,
@@ -37,7 +37,7 @@ impl Drop for Undo {
     }
 }
 
-impl Shared {
+impl EngineState {
     fn forget_index(&self, mut client: Client, object: ObjectId, index: u32) {
         for aeu in self.aeus() {
             client.send(aeu, object, IndexNumber(index), DropIndex);

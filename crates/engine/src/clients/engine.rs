@@ -1,7 +1,7 @@
 //! The engine: data objects by number, and what statements share.
 
 use super::client::Client;
-use super::shared::Shared;
+use super::shared::EngineState;
 use crate::error::EngineError;
 use crate::object::data_object::DataObject;
 use crate::object::statistics::merge;
@@ -26,7 +26,7 @@ use std::task::Poll;
 /// A running engine. Clones are the same engine; when the last one is dropped, its AEUs finish and their threads end.
 #[derive(Clone)]
 pub struct Engine {
-    shared: Arc<Shared>,
+    shared: Arc<EngineState>,
 }
 
 impl Engine {
@@ -80,7 +80,7 @@ impl Engine {
         runtime: Option<Runtime<Owner>>,
         huge_pages: HugePages,
     ) -> Engine {
-        let shared = Shared::new(topology, memory, sequencer, router, runtime, huge_pages);
+        let shared = EngineState::new(topology, memory, sequencer, router, runtime, huge_pages);
         Engine {
             shared: Arc::new(shared),
         }
@@ -181,7 +181,7 @@ impl Engine {
         Ok(self.shared.object(id)?.total_rows())
     }
 
-    pub(crate) fn shared(&self) -> &Arc<Shared> {
+    pub(crate) fn shared(&self) -> &Arc<EngineState> {
         &self.shared
     }
 

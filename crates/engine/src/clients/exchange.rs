@@ -6,7 +6,7 @@
 //!        └── AEU is at work: command ─▶ inbox ─▶ answer
 //! ```
 
-use super::client::{Client, Received};
+use super::client::{Client, ReceivedAnswer};
 use super::engine::Engine;
 use crate::protocol::answers::Panicked;
 use crate::protocol::callback::PartId;
@@ -171,7 +171,7 @@ impl<R: RoundTrip> Exchange<R> {
         }
     }
 
-    fn take(&mut self, received: Received) {
+    fn take(&mut self, received: ReceivedAnswer) {
         // Others are answers to an operation that was given up.
         let number = received.callback::<PartId>().0.checked_sub(self.first.0);
         let Some(part) = number.and_then(|number| self.parts.get_mut(number as usize)) else {

@@ -15,7 +15,7 @@
 use super::client::Client;
 use super::engine::Engine;
 use super::exchange::{offer, patience};
-use super::shared::Shared;
+use super::shared::EngineState;
 use super::stream::ResultStream;
 use crate::error::EngineError;
 use crate::object::data_object::DataObject;
@@ -68,7 +68,7 @@ impl Executor for Engine {
 /// Who takes part in a fragment: AEUs and the rows of their partitions.
 type Participants = Vec<(AeuId, u64)>;
 
-impl Shared {
+impl EngineState {
     /// Begins a fragment; its result comes in so many streams.
     fn execute(
         self: &Arc<Self>,

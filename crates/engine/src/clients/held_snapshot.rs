@@ -1,7 +1,7 @@
 //! Snapshots that readers hold.
 
 use super::engine::Engine;
-use super::shared::Shared;
+use super::shared::EngineState;
 use eris_home::HeldSnapshot;
 use eris_types::Timestamp;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ impl Engine {
 /// What ends with the last clone of a [`HeldSnapshot`].
 struct Held {
     at: Timestamp,
-    shared: Arc<Shared>,
+    shared: Arc<EngineState>,
 }
 
 impl Drop for Held {

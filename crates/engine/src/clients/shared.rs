@@ -25,7 +25,7 @@ use tokio::sync::OwnedRwLockWriteGuard;
 const IDLE_CLIENTS: usize = 64;
 
 /// What statements share.
-pub(crate) struct Shared {
+pub(crate) struct EngineState {
     pub topology: Arc<Topology>,
     pub memory: Memory,
     pub huge_pages: HugePages,
@@ -44,7 +44,7 @@ pub(crate) struct Shared {
     next_callback: AtomicU64,
 }
 
-impl Shared {
+impl EngineState {
     pub fn new(
         topology: Arc<Topology>,
         memory: Memory,
@@ -53,7 +53,7 @@ impl Shared {
         runtime: Option<Runtime<Owner>>,
         huge_pages: HugePages,
     ) -> Self {
-        Shared {
+        EngineState {
             topology,
             memory,
             huge_pages,

@@ -3,7 +3,7 @@
 //! Why it is an endpoint of its own: docs/decisions/0004.
 
 use super::client::Client;
-use super::shared::Shared;
+use super::shared::EngineState;
 use crate::protocol::answers::{Batch, End, Panicked};
 use crate::protocol::callback::RunId;
 use crate::protocol::lists::ToClient;
@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 pub(crate) struct ResultStream {
-    shared: Arc<Shared>,
+    shared: Arc<EngineState>,
     client: Client,
     run: Arc<Run>,
     /// Its number among those of the run.
@@ -36,7 +36,7 @@ pub(crate) struct ResultStream {
 }
 
 impl ResultStream {
-    pub fn new(shared: Arc<Shared>, client: Client, run: Arc<Run>, number: usize) -> Self {
+    pub fn new(shared: Arc<EngineState>, client: Client, run: Arc<Run>, number: usize) -> Self {
         let is_keyed = run.is_keyed();
         let shares = run.shares.iter();
         let senders = shares.filter(|share| is_keyed || share.stream == number);

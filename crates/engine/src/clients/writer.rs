@@ -14,7 +14,7 @@ use super::client::Client;
 use super::engine::Engine;
 use super::moves::key_shift::KeyShift;
 use super::row_bytes::row_bytes;
-use super::shared::Shared;
+use super::shared::EngineState;
 use crate::error::EngineError;
 use crate::held::partition::OfferedChunk;
 use crate::object::data_object::DataObject;
@@ -72,7 +72,7 @@ impl Engine {
 
 /// The rows of one statement. Dropped without [`Writer::commit`] it leaves no trace.
 pub struct Writer {
-    shared: Arc<Shared>,
+    shared: Arc<EngineState>,
     client: Client,
     object: Arc<DataObject>,
     statement: Arc<Statement>,
@@ -124,7 +124,7 @@ struct Load {
 
 impl Writer {
     pub(crate) fn new(
-        shared: Arc<Shared>,
+        shared: Arc<EngineState>,
         client: Client,
         object: Arc<DataObject>,
         write_lock: WriterLock,

@@ -23,10 +23,10 @@ use crate::held::primary::PrimaryIndex;
 use crate::held::unique::Added;
 use crate::object::keys::Keys;
 use buckets::{Buckets, Distributed};
-use eris_column::Home;
+use eris_column::ObjectMemory;
 use eris_index::{Build, IndexError};
 use eris_types::RowId;
-use runs::{Runs, Survey};
+use runs::{AscendingRuns, Survey};
 use sorting::Sorting;
 
 /// Entries that are looked at in one slice.
@@ -39,7 +39,7 @@ pub(crate) struct Bulk(BulkPhase);
 enum BulkPhase {
     Surveying(Survey),
     /// Numbers that come in order.
-    Joining(Runs, Box<Build<u64>>),
+    Joining(AscendingRuns, Box<Build<u64>>),
     /// Numbers in no order.
     Distributing(Box<Buckets>),
     /// Everything else.
@@ -48,7 +48,7 @@ enum BulkPhase {
 }
 
 /// What a step has come to.
-pub(crate) enum Step {
+pub(crate) enum BulkStep {
     Again,
     /// Two rows have the same key; one of them.
     Duplicate(AddedRow),
@@ -97,12 +97,16 @@ impl Bulk {
     ///
     /// # Errors
     /// No memory, or a key that is too long.
-    pub fn step(&mut self, added: &[Added], home: Home<'_>) -> Result<Step, IndexError> {
+    pub fn step(
+        &mut self,
+        added: &[Added],
+        home: ObjectMemory<'_>,
+    ) -> Result<BulkStep, IndexError> {
         self.0 = match std::mem::replace(&mut self.0, BulkPhase::Over) {
             BulkPhase::Surveying(_) if matches!(added[0].keys, Keys::Bytes(..)) => {
                 match sorting(added, home) {
                     Some(sorting) => sorting,
-                    None => return Ok(Step::NoRoom),
+                    None => return Ok(BulkStep::NoRoom),
                 }
             }
             BulkPhase::Surveying(mut survey) => match survey.step(added) {
@@ -117,24 +121,24 @@ impl Bulk {
                 Distributed::Again => BulkPhase::Distributing(buckets),
                 Distributed::Uneven => match sorting(added, home) {
                     Some(sorting) => sorting,
-                    None => return Ok(Step::NoRoom),
+                    None => return Ok(BulkStep::NoRoom),
                 },
-                Distributed::NoRoom => return Ok(Step::NoRoom),
-                Distributed::Duplicate(place) => return Ok(Step::Duplicate(place)),
+                Distributed::NoRoom => return Ok(BulkStep::NoRoom),
+                Distributed::Duplicate(place) => return Ok(BulkStep::Duplicate(place)),
                 Distributed::Done(build) => return done(*build),
             },
             BulkPhase::Sorting(mut sorting) => match sorting.step(added, home)? {
-                Step::Again => BulkPhase::Sorting(sorting),
+                BulkStep::Again => BulkPhase::Sorting(sorting),
                 other => return Ok(other),
             },
             BulkPhase::Over => unreachable!("a step after the last one"),
         };
-        Ok(Step::Again)
+        Ok(BulkStep::Again)
     }
 }
 
 /// What is done with numbers that come so.
-fn surveyed(survey: Survey, added: &[Added], home: Home<'_>) -> BulkPhase {
+fn surveyed(survey: Survey, added: &[Added], home: ObjectMemory<'_>) -> BulkPhase {
     let (least, greatest) = survey.range();
     match survey.into_runs() {
         Some(runs) => {
@@ -146,16 +150,16 @@ fn surveyed(survey: Survey, added: &[Added], home: Home<'_>) -> BulkPhase {
 }
 
 /// Sorting by bytes, if there is memory.
-fn sorting(added: &[Added], home: Home<'_>) -> Option<BulkPhase> {
+fn sorting(added: &[Added], home: ObjectMemory<'_>) -> Option<BulkPhase> {
     let keys = added.iter().map(|part| part.keys.len()).sum();
     let is_words = matches!(added[0].keys, Keys::Words(_));
     let sorting = Sorting::new(keys, is_words, home.memory.budget())?;
     Some(BulkPhase::Sorting(Box::new(sorting)))
 }
 
-fn done(build: Build<u64>) -> Result<Step, IndexError> {
+fn done(build: Build<u64>) -> Result<BulkStep, IndexError> {
     let index = PrimaryIndex::Words(build.finish()?.into());
-    Ok(Step::Done(Box::new(index)))
+    Ok(BulkStep::Done(Box::new(index)))
 }
 
 /// Keys that are numbers.

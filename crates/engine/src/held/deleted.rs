@@ -17,11 +17,7 @@ pub(crate) struct DeletedRows {
 impl DeletedRows {
     /// Rows were deleted; no snapshot before `horizon` is in use.
     pub fn add(&mut self, ids: &[RowId], at: Timestamp, horizon: Timestamp) {
-        while self
-            .rows
-            .front()
-            .is_some_and(|(at, _)| *at <= horizon)
-        {
+        while self.rows.front().is_some_and(|(at, _)| *at <= horizon) {
             self.rows.pop_front();
         }
         self.since = self.since.max(horizon.min(at));
@@ -55,7 +51,11 @@ mod tests {
         deleted.add(&[RowId(1), RowId(2)], Timestamp(5), Timestamp(3));
         deleted.add(&[RowId(3)], Timestamp(8), Timestamp(3));
         assert_eq!(
-            [behind(&deleted, 3), behind(&deleted, 5), behind(&deleted, 9)],
+            [
+                behind(&deleted, 3),
+                behind(&deleted, 5),
+                behind(&deleted, 9)
+            ],
             [Some(3), Some(1), Some(0)]
         );
         assert_eq!(behind(&deleted, 2), None);

@@ -9,11 +9,11 @@
 //! complete.
 
 use crate::held::partition::Partition;
-use crate::held::secondary::{OwnedKey, Secondary, Values};
+use crate::held::secondary::{IndexedValues, OwnedKey, Secondary};
 use crate::object::data_object::DataObject;
 use crate::object::indexes::Index;
 use arrow_array::ArrayRef;
-use eris_column::{ColumnChunk, Home, Selection};
+use eris_column::{ColumnChunk, ObjectMemory, Selection};
 use eris_index::IndexError;
 use eris_numa::Extent;
 use eris_store::Chunk;
@@ -42,7 +42,7 @@ pub(crate) struct IndexPart {
 
 impl IndexPart {
     /// Of a partition without rows.
-    pub fn empty(index: Arc<Index>, object: &DataObject, home: Home<'_>) -> Self {
+    pub fn empty(index: Arc<Index>, object: &DataObject, home: ObjectMemory<'_>) -> Self {
         let words = index.has_words(&object.schema);
         IndexPart {
             entries: Secondary::new(index.kind, words, home),
@@ -75,7 +75,7 @@ impl IndexPart {
         self.has_missed = true;
     }
 
-    fn insert(&mut self, values: &Values, first: RowId) -> Result<(), IndexError> {
+    fn insert(&mut self, values: &IndexedValues, first: RowId) -> Result<(), IndexError> {
         self.entries.insert(values, first)?;
         if let Some(next) = &mut self.next
             && let Err(error) = next.insert(values, first)
@@ -86,7 +86,7 @@ impl IndexPart {
         Ok(())
     }
 
-    fn remove(&mut self, values: &Values, first: RowId) {
+    fn remove(&mut self, values: &IndexedValues, first: RowId) {
         self.entries.remove(values, first);
         if let Some(next) = &mut self.next {
             next.remove(values, first);
@@ -112,7 +112,7 @@ impl Partition {
                         .expect("the column of an index")
                 })
                 .collect();
-            Values::of(&columns, part.index.kind)
+            IndexedValues::of(&columns, part.index.kind)
         };
         for at in 0..self.secondary.len() {
             let entered = values(&self.secondary[at]);
@@ -186,7 +186,7 @@ impl Partition {
     pub fn begin_build(
         &mut self,
         index: &Arc<Index>,
-        home: Home<'_>,
+        home: ObjectMemory<'_>,
     ) -> Result<Vec<Arc<Chunk>>, IndexError> {
         let words = index.has_words(&self.object.schema);
         let mut next = Secondary::new(index.kind, words, home);
@@ -295,7 +295,7 @@ fn values_of(
     known: &[Option<eris_column::Dictionary>],
     chunk: &[impl Borrow<ColumnChunk>],
     rows: &Selection,
-) -> Values {
+) -> IndexedValues {
     let columns = index.columns.iter().map(|column| {
         let at = column.index();
         chunk[at].borrow().select(
@@ -304,5 +304,5 @@ fn values_of(
             known[at].as_ref(),
         )
     });
-    Values::of(&columns.collect::<Vec<_>>(), index.kind)
+    IndexedValues::of(&columns.collect::<Vec<_>>(), index.kind)
 }

@@ -5,7 +5,7 @@ mod fetch;
 mod offer;
 mod prepare;
 
-pub(crate) use change::{Change, Changed, Expected, New};
+pub(crate) use change::{Changed, Expected, New, RowChange};
 pub(crate) use fetch::Fetched;
 pub(crate) use offer::OfferedChunk;
 pub(crate) use prepare::{Prepare, Prepared};
@@ -23,7 +23,7 @@ use crate::object::statement::Statement;
 use crate::object::statistics::Tally;
 use arrow_array::ArrayRef;
 use arrow_select::concat::concat;
-use eris_column::{Dictionary, EncodeError, Home, KeyOrder, Selection};
+use eris_column::{Dictionary, EncodeError, KeyOrder, ObjectMemory, Selection};
 use eris_index::IndexError;
 use eris_store::{Adoption, ChunkView, Encoder, Recoder, Rewrite, Segment, StoreError};
 use eris_types::{AeuId, ColumnId, RowId, SegmentId, StatementId, Timestamp};
@@ -69,7 +69,7 @@ pub(crate) struct Partition {
 }
 
 impl Partition {
-    pub fn new(object: Arc<DataObject>, owner: AeuId, home: Home<'_>) -> Self {
+    pub fn new(object: Arc<DataObject>, owner: AeuId, home: ObjectMemory<'_>) -> Self {
         let types = object.key.iter();
         let types = types.map(|column| object.schema.field(column.index()).data_type());
         let index = (!object.key.is_empty()).then(|| PrimaryIndex::new(types, home));
@@ -111,7 +111,7 @@ impl Partition {
         &mut self,
         statement: StatementId,
         rows: Encoder,
-        home: Home<'_>,
+        home: ObjectMemory<'_>,
     ) -> Result<(), StoreError> {
         let pieces = rows.batches().iter();
         let pieces = pieces.map(|rows| self.object.key_columns(rows));
@@ -189,7 +189,7 @@ impl Partition {
     }
 
     /// What rows are decoded and encoded with here.
-    pub fn recoder<'a>(&'a self, home: Home<'a>, horizon: Timestamp) -> Recoder<'a> {
+    pub fn recoder<'a>(&'a self, home: ObjectMemory<'a>, horizon: Timestamp) -> Recoder<'a> {
         recoder(&self.object, &self.known, &self.dictionaries, home, horizon)
     }
 
@@ -258,7 +258,7 @@ impl Partition {
     pub fn begin_check(
         &mut self,
         statement: StatementId,
-        home: Home<'_>,
+        home: ObjectMemory<'_>,
     ) -> Result<(), StoreError> {
         if self.index.is_none() {
             return Ok(());
@@ -293,7 +293,11 @@ impl Partition {
     }
 
     /// Checks some more keys of the statement; says whether these were the last.
-    pub fn check(&mut self, statement: StatementId, home: Home<'_>) -> Result<bool, EngineError> {
+    pub fn check(
+        &mut self,
+        statement: StatementId,
+        home: ObjectMemory<'_>,
+    ) -> Result<bool, EngineError> {
         match (&mut self.index, self.pending.get_mut(&statement)) {
             (Some(index), Some(pending)) => pending.check(index, &self.object, home),
             _ => Ok(true),
@@ -305,7 +309,7 @@ impl Partition {
         &mut self,
         statement: StatementId,
         ids: &[RowId],
-        home: Home<'_>,
+        home: ObjectMemory<'_>,
     ) -> Result<u64, StoreError> {
         let mut found = 0;
         for segment in &mut self.segments {
@@ -322,7 +326,7 @@ impl Partition {
         &mut self,
         statement: StatementId,
         at: Timestamp,
-        home: Home<'_>,
+        home: ObjectMemory<'_>,
         horizon: Timestamp,
     ) {
         self.end_prepared(statement);
@@ -346,7 +350,7 @@ impl Partition {
     }
 
     /// Forgets what nobody can see, as far as that is done at once; what is worth rewriting is begun and given back.
-    pub fn collect(&mut self, home: Home<'_>, horizon: Timestamp) -> Option<Rewrite> {
+    pub fn collect(&mut self, home: ObjectMemory<'_>, horizon: Timestamp) -> Option<Rewrite> {
         let recoder = recoder(&self.object, &self.known, &self.dictionaries, home, horizon);
         let mut rewrite = None;
         for segment in &mut self.segments {
@@ -369,7 +373,7 @@ impl Partition {
     pub fn rewrite(
         &mut self,
         mut rewrite: Rewrite,
-        home: Home<'_>,
+        home: ObjectMemory<'_>,
         horizon: Timestamp,
     ) -> Result<Option<Rewrite>, StoreError> {
         if !rewrite.is_done() {
@@ -394,7 +398,7 @@ impl Partition {
         next: &mut (usize, usize),
         column: ColumnId,
         order: &Arc<KeyOrder>,
-        home: Home<'_>,
+        home: ObjectMemory<'_>,
     ) -> Result<Option<u64>, EncodeError> {
         let (segment, chunk) = *next;
         let Some(segment_there) = self.segments.get_mut(segment) else {
@@ -438,7 +442,7 @@ impl Partition {
     pub fn view(
         &mut self,
         snapshot: Timestamp,
-        home: Home<'_>,
+        home: ObjectMemory<'_>,
         horizon: Timestamp,
     ) -> Vec<ChunkView> {
         let mut views = Vec::new();
@@ -496,7 +500,7 @@ fn recoder<'a>(
     object: &'a DataObject,
     known: &'a [Option<Dictionary>],
     coding: &'a [Option<Dictionary>],
-    home: Home<'a>,
+    home: ObjectMemory<'a>,
     horizon: Timestamp,
 ) -> Recoder<'a> {
     Recoder {

@@ -3,7 +3,7 @@
 use crate::held::reorganize::{Reorganizable, Watched};
 use crate::object::keys::{KeyRange, Keys, is_word};
 use arrow_schema::DataType;
-use eris_column::Home;
+use eris_column::ObjectMemory;
 use eris_index::IndexError;
 use eris_numa::Extent;
 use eris_types::RowId;
@@ -18,7 +18,7 @@ pub(crate) enum PrimaryIndex {
 
 impl PrimaryIndex {
     /// For keys of columns of these types.
-    pub fn new<'a>(types: impl Iterator<Item = &'a DataType>, home: Home<'_>) -> Self {
+    pub fn new<'a>(types: impl Iterator<Item = &'a DataType>, home: ObjectMemory<'_>) -> Self {
         let memory = home.memory.clone();
         match is_word(types) {
             true => PrimaryIndex::Words(Watched::new(memory, home.object)),

@@ -17,10 +17,10 @@
 
 mod values;
 
-pub(crate) use values::Values;
+pub(crate) use values::IndexedValues;
 
 use crate::object::indexes::{IndexSize, KEY_BYTES};
-use eris_column::Home;
+use eris_column::ObjectMemory;
 use eris_home::IndexKind;
 use eris_index::{Art, HashIndex, IndexError};
 use eris_numa::Extent;
@@ -60,7 +60,7 @@ pub(crate) struct Secondary {
 
 impl Secondary {
     /// An empty index of columns of these types.
-    pub fn new(kind: IndexKind, words: bool, home: Home<'_>) -> Self {
+    pub fn new(kind: IndexKind, words: bool, home: ObjectMemory<'_>) -> Self {
         let memory = home.memory.clone();
         let map = match (kind, words) {
             (IndexKind::Ordered, true) => Map::OrderedWords(Art::new(memory, home.object)),
@@ -111,10 +111,10 @@ impl Secondary {
     ///
     /// # Errors
     /// No memory. None of them is entered then.
-    pub fn insert(&mut self, values: &Values, first: RowId) -> Result<(), IndexError> {
+    pub fn insert(&mut self, values: &IndexedValues, first: RowId) -> Result<(), IndexError> {
         let mut before = Vec::new();
         let (rows, put) = match values {
-            Values::Words(words) => {
+            IndexedValues::Words(words) => {
                 let entries = words.iter().enumerate();
                 let entries: Vec<(u64, u64)> = entries
                     .filter_map(|(row, word)| Some(((*word)?, first.plus(row).0)))
@@ -130,7 +130,7 @@ impl Secondary {
                     put,
                 )
             }
-            Values::Bytes(bytes) => {
+            IndexedValues::Bytes(bytes) => {
                 let entries = bytes.iter().enumerate();
                 let entries: Vec<(&[u8], u64)> = entries
                     .filter_map(|(row, bytes)| Some((bytes.as_deref()?, first.plus(row).0)))
@@ -153,7 +153,7 @@ impl Secondary {
             .collect();
         let null = self.null;
         if put.is_ok()
-            && let (Values::Words(words), Map::OrderedWords(_)) = (values, &self.map)
+            && let (IndexedValues::Words(words), Map::OrderedWords(_)) = (values, &self.map)
         {
             for row in (0..words.len()).filter(|&row| words[row].is_none()) {
                 let row = first.plus(row);
@@ -183,7 +183,7 @@ impl Secondary {
     }
 
     /// Gives the values of the first rows back to the rows that had them before.
-    fn put_back(&mut self, values: &Values, before: &[Option<u64>]) {
+    fn put_back(&mut self, values: &IndexedValues, before: &[Option<u64>]) {
         macro_rules! put_back {
             ($map:expr, $keys:expr) => {{
                 let keys: Vec<_> = $keys.take(before.len()).collect();
@@ -204,29 +204,29 @@ impl Secondary {
             }};
         }
         match values {
-            Values::Words(words) => {
+            IndexedValues::Words(words) => {
                 with_map!(&mut self.map, words map => put_back!(map, words.iter().flatten().copied()), bytes _map => {});
             }
-            Values::Bytes(bytes) => {
+            IndexedValues::Bytes(bytes) => {
                 with_map!(&mut self.map, words _map => {}, bytes map => put_back!(map, bytes.iter().flatten().map(Vec::as_slice)));
             }
         }
     }
 
     /// Takes consecutive rows out again, if they are entered.
-    pub fn remove(&mut self, values: &Values, first: RowId) {
+    pub fn remove(&mut self, values: &IndexedValues, first: RowId) {
         let rows = match values {
-            Values::Words(words) => words.len(),
-            Values::Bytes(bytes) => bytes.len(),
+            IndexedValues::Words(words) => words.len(),
+            IndexedValues::Bytes(bytes) => bytes.len(),
         };
         for row in (0..rows).rev() {
             let id = first.plus(row);
             match values {
-                Values::Words(words) => match words[row] {
+                IndexedValues::Words(words) => match words[row] {
                     Some(word) => self.remove_from(Key::Word(word), id),
                     None => self.remove_from(Key::Null, id),
                 },
-                Values::Bytes(bytes) => {
+                IndexedValues::Bytes(bytes) => {
                     if let Some(bytes) = &bytes[row] {
                         self.remove_from(Key::Bytes(bytes), id);
                     }

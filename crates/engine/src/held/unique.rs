@@ -13,11 +13,11 @@
 //! same partition, so that each owner can tell for itself.
 
 use crate::error::EngineError;
-use crate::held::bulk::{Bulk, Step};
+use crate::held::bulk::{Bulk, BulkStep};
 use crate::held::primary::PrimaryIndex;
 use crate::object::data_object::DataObject;
 use crate::object::keys::Keys;
-use eris_column::Home;
+use eris_column::ObjectMemory;
 use eris_index::IndexError;
 use eris_numa::{Budget, OutOfMemory, Reservation};
 use eris_types::RowId;
@@ -75,7 +75,12 @@ impl Pending {
     }
 
     /// These rows will be deleted.
-    pub fn delete(&mut self, keys: Keys, ids: Vec<RowId>, budget: &Budget) -> Result<(), OutOfMemory> {
+    pub fn delete(
+        &mut self,
+        keys: Keys,
+        ids: Vec<RowId>,
+        budget: &Budget,
+    ) -> Result<(), OutOfMemory> {
         let bytes = keys.memory() + 2 * size_of_val(&ids[..]);
         self.reserved.push(budget.try_reserve(bytes as u64)?);
         self.deleted_ids.extend(&ids);
@@ -109,25 +114,25 @@ impl Pending {
         &mut self,
         index: &mut PrimaryIndex,
         object: &DataObject,
-        home: Home<'_>,
+        home: ObjectMemory<'_>,
     ) -> Result<bool, EngineError> {
         if let Some(bulk) = &mut self.bulk {
             let step = bulk
                 .step(&self.added, home)
                 .map_err(|error| rejected(error, &object.name))?;
             match step {
-                Step::Again => return Ok(false),
-                Step::Duplicate(place) => {
+                BulkStep::Again => return Ok(false),
+                BulkStep::Duplicate(place) => {
                     return Err(self.duplicate(place.part(), place.row(), object));
                 }
-                Step::Done(built) => {
+                BulkStep::Done(built) => {
                     *index = *built;
                     self.bulk = None;
                     self.is_whole = true;
                     return Ok(true);
                 }
                 // One by one they need none but the index's.
-                Step::NoRoom => self.bulk = None,
+                BulkStep::NoRoom => self.bulk = None,
             }
         }
         if self.is_whole {

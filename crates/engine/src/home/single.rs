@@ -16,7 +16,7 @@ use tokio::sync::OwnedRwLockReadGuard;
 impl SingleRows for Engine {
     fn client(&self, object: ObjectId) -> Result<Box<dyn RowClient>, HomeError> {
         let rows = self.rows(object)?;
-        Ok(Box::new(Client {
+        Ok(Box::new(SingleRowClient {
             rows,
             waiting: None,
         }))
@@ -27,13 +27,13 @@ impl SingleRows for Engine {
     }
 }
 
-struct Client {
+struct SingleRowClient {
     rows: rows::RowClient,
     /// For the write lock, as long as others have it.
     waiting: Option<BoxFuture<'static, OwnedRwLockReadGuard<()>>>,
 }
 
-impl RowClient for Client {
+impl RowClient for SingleRowClient {
     fn get<'a>(
         &'a mut self,
         keys: &'a [ArrayRef],
@@ -52,7 +52,7 @@ impl RowClient for Client {
     }
 
     fn poll_write_lock(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let Client { rows, waiting } = self;
+        let SingleRowClient { rows, waiting } = self;
         if rows.write_lock.is_some() {
             return Poll::Ready(());
         }
@@ -114,7 +114,7 @@ impl RowClient for Client {
     }
 }
 
-impl fmt::Debug for Client {
+impl fmt::Debug for SingleRowClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.rows.fmt(f)
     }

@@ -26,7 +26,7 @@ pub(crate) struct RangePlace {
 }
 
 /// The newest version.
-pub(crate) struct Layout {
+pub(crate) struct NewestTable {
     newest: SharedLock<Arc<PartitionTable>>,
     /// That of `newest`. Written under its lock; read by clients before each operation, so that these take the lock
     /// only when something has changed. Release and acquire, though a client that misses it is only forwarded once
@@ -34,10 +34,10 @@ pub(crate) struct Layout {
     version: AtomicU64,
 }
 
-impl Layout {
+impl NewestTable {
     /// Of ranges with these lower bounds, ascending.
     pub fn new(bounds: impl IntoIterator<Item = (u64, AeuId)>) -> Self {
-        Layout {
+        NewestTable {
             newest: SharedLock::new(Arc::new(PartitionTable::new(1, bounds))),
             version: AtomicU64::new(1),
         }
@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn spans_are_the_ranges_cut_to_what_is_asked_for() {
         let ranges = [(10, AeuId(0)), (20, AeuId(1)), (30, AeuId(0))];
-        let layout = Layout::new(ranges);
+        let layout = NewestTable::new(ranges);
         let mut known = layout.newest();
         let owners =
             |table: &PartitionTable, low, high| table.owners(low, high).collect::<Vec<_>>();

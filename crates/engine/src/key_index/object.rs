@@ -1,6 +1,6 @@
 //! What clients and owners know of a bare index.
 
-use super::layout::Layout;
+use super::layout::NewestTable;
 use super::measure::Measured;
 use eris_types::{AeuId, ObjectId};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub(crate) struct KeyObject {
     pub id: ObjectId,
     pub name: String,
-    pub layout: Layout,
+    pub layout: NewestTable,
     /// What is known of the owners' work.
     pub measured: Measured,
     /// Set once by whoever drops it, before owners are told; read by owners before they would make a tree.
@@ -27,7 +27,7 @@ impl KeyObject {
         KeyObject {
             id,
             name: name.to_owned(),
-            layout: Layout::new(bounds),
+            layout: NewestTable::new(bounds),
             measured: Measured::new(aeus),
             dropped: AtomicBool::new(false),
         }

@@ -47,12 +47,12 @@ pub(crate) fn changed(
 
 #[cfg(test)]
 mod tests {
-    use super::super::layout::Layout;
+    use super::super::layout::NewestTable;
     use super::*;
 
     #[test]
     fn ranges_that_were_given_have_their_new_owner() {
-        let layout = Layout::new([(0, AeuId(0)), (100, AeuId(1))]);
+        let layout = NewestTable::new([(0, AeuId(0)), (100, AeuId(1))]);
         let shift = |low, high, to| Shift {
             low,
             high,

@@ -13,7 +13,7 @@
 use arrow_schema::{DataType, TimeUnit};
 use eris_column::{Domain, to_integer};
 use eris_fragment::{BinaryOp, Expr, KeySet, Scalar, Value};
-use eris_index::key::Encoder;
+use eris_index::key::KeyEncoder;
 
 /// Keys from one up to before another; `None`: to the end.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -142,8 +142,8 @@ impl Coding {
         self.nullable
     }
 
-    fn encoder(&self) -> Encoder {
-        let mut encoder = Encoder::new();
+    fn encoder(&self) -> KeyEncoder {
+        let mut encoder = KeyEncoder::new();
         if self.nullable {
             encoder.push_present();
         }
@@ -178,7 +178,12 @@ impl Coding {
         Some(encoder.bytes().to_vec())
     }
 
-    fn push_integer(&self, encoder: &mut Encoder, data_type: &DataType, value: i128) -> Option<()> {
+    fn push_integer(
+        &self,
+        encoder: &mut KeyEncoder,
+        data_type: &DataType,
+        value: i128,
+    ) -> Option<()> {
         if self.word {
             if Domain::of(data_type) != Some(Domain::Integer) {
                 return None;
@@ -231,7 +236,7 @@ impl Coding {
                 }
                 DataType::Boolean => 1,
                 DataType::Decimal128(precision, _) => {
-                    let mut encoder = Encoder::new();
+                    let mut encoder = KeyEncoder::new();
                     encoder.push_decimal(0, *precision).bytes().len()
                 }
                 fixed => fixed.primitive_width().unwrap_or(0),

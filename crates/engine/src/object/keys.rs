@@ -12,13 +12,13 @@
 mod cells;
 mod shown;
 
-pub(crate) use cells::Cells;
+pub(crate) use cells::KeyCells;
 
 use crate::object::numbers::keys_of;
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
 use eris_column::{Domain, from_integer};
-use eris_index::key::Encoder;
+use eris_index::key::KeyEncoder;
 use eris_index::{IndexError, MAX_KEY};
 use std::ops::Bound;
 
@@ -74,7 +74,7 @@ impl Keys {
                 if columns.len() > 1 {
                     let first = words.len();
                     words.resize(first + columns[0].len(), 0);
-                    let cells = columns.iter().map(Cells::of);
+                    let cells = columns.iter().map(KeyCells::of);
                     cells.for_each(|cells| cells.push_below(&mut words[first..]));
                     continue;
                 }
@@ -88,9 +88,9 @@ impl Keys {
             }
             return Keys::Words(words);
         }
-        let (mut encoder, mut ends) = (Encoder::new(), Vec::with_capacity(rows));
+        let (mut encoder, mut ends) = (KeyEncoder::new(), Vec::with_capacity(rows));
         for columns in pieces {
-            let cells: Vec<Cells> = columns.iter().map(Cells::of).collect();
+            let cells: Vec<KeyCells> = columns.iter().map(KeyCells::of).collect();
             for row in 0..columns[0].len() {
                 cells.iter().for_each(|cells| cells.push(row, &mut encoder));
                 ends.push(encoder.bytes().len());
@@ -356,9 +356,9 @@ mod tests {
             };
             let bytes = word_bytes(types.iter().copied()).unwrap();
             for (row, key) in words.iter().enumerate() {
-                let mut encoder = Encoder::new();
+                let mut encoder = KeyEncoder::new();
                 for column in &columns {
-                    Cells::of(column).push(row, &mut encoder);
+                    KeyCells::of(column).push(row, &mut encoder);
                 }
                 let key = key.to_be_bytes();
                 assert_eq!(key[..8 - bytes], [0; 8][bytes..], "{types:?}");

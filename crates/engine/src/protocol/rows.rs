@@ -1,7 +1,7 @@
 //! The part of an operation on rows that belongs to one owner: it goes there and comes back with what was found or
 //! done.
 
-use crate::held::partition::{Change, Changed, Fetched, Prepare, Prepared};
+use crate::held::partition::{Changed, Fetched, Prepare, Prepared, RowChange};
 use crate::object::data_object::DataObject;
 use crate::object::keys::{KeyRange, Keys};
 use eris_types::{AeuId, ColumnId, Timestamp};
@@ -23,7 +23,7 @@ pub(crate) enum RowOperation {
     /// What was read; `None` if the index knows newer rows than the snapshot.
     Found(Option<Fetched>),
     /// Change rows.
-    Change(Box<Change>),
+    Change(Box<RowChange>),
     /// What became of it.
     Changed(Changed),
     /// Do a statement's part, but for its commit.

@@ -5,7 +5,7 @@
 
 mod faults;
 
-use crate::clients::key_index::ranges::Reading;
+use crate::clients::key_index::ranges::RangeReading;
 use crate::error::EngineError;
 use crate::key_index::batch::{KeyBatch, KeyOperation};
 use crate::key_index::denials::DENIALS;
@@ -174,7 +174,7 @@ impl KeyClient {
         ranges: &[RangeInclusive<u64>],
         limit: usize,
     ) -> Result<Vec<Vec<(u64, u64)>>, EngineError> {
-        let mut reading = Reading::new(self.newest_table(), ranges, limit);
+        let mut reading = RangeReading::new(self.newest_table(), ranges, limit);
         while self.push_next(&mut reading) {
             self.exchange.begin(&self.index.engine, &mut self.client);
             self.exchange.answered(&mut self.client).await;

@@ -75,7 +75,7 @@ impl Expected {
 }
 
 #[derive(Default)]
-struct Seen {
+struct Outcomes {
     right: Cell<u64>,
     merged: Cell<u64>,
     failed: Cell<u64>,
@@ -86,7 +86,7 @@ struct Reader {
     object: ObjectId,
     groups: Rc<HashMap<Option<i64>, (i64, i64)>>,
     random: Random,
-    seen: Rc<Seen>,
+    seen: Rc<Outcomes>,
 }
 
 impl Reader {
@@ -192,7 +192,7 @@ fn key(batch: &RecordBatch, row: usize, by_text: bool) -> Option<i64> {
     }
 }
 
-fn simulate(seed: u64, seen: &Rc<Seen>) {
+fn simulate(seed: u64, seen: &Rc<Outcomes>) {
     let mut random = Random::new(seed);
     let mut simulated = Simulated::by_chance(seed, &mut random, 300);
     let engine = simulated.engine.clone();
@@ -262,7 +262,7 @@ fn simulate(seed: u64, seen: &Rc<Seen>) {
 
 #[test]
 fn groups_add_up_whatever_the_schedule() {
-    let seen = Rc::new(Seen::default());
+    let seen = Rc::new(Outcomes::default());
     for_seeds(60, |seed| simulate(seed, &seen));
     let (right, merged, failed) = (seen.right.get(), seen.merged.get(), seen.failed.get());
     println!("{right} right, {merged} of them merged, {failed} failed");

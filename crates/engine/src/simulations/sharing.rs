@@ -24,7 +24,7 @@ const CHUNK_ROWS: u64 = 65_536;
 
 /// What the clients have come to.
 #[derive(Default)]
-struct Seen {
+struct Delivered {
     /// Chunks that the early fragment had behind it when the late one began.
     began: u64,
     /// The first row that the late fragment delivered, and how many rows it delivered.
@@ -98,7 +98,7 @@ fn fragment(engine: &Engine, object: ObjectId, output: Output) -> Arc<Fragment> 
     })
 }
 
-async fn early_and_late(engine: Engine, object: ObjectId, seen: Rc<RefCell<Seen>>) {
+async fn early_and_late(engine: Engine, object: ObjectId, seen: Rc<RefCell<Delivered>>) {
     fill(&engine, object).await.unwrap();
     let count = Aggregate {
         function: AggregateFunction::Count,
@@ -161,7 +161,7 @@ fn a_late_fragment_joins_the_pass_and_stays_with_it() {
     let mut simulated = Simulated::new(7, Topology::fake(1, 1), Faults::default());
     let engine = simulated.engine.clone();
     let object = engine.create("t", schema(), Partitioning::Size).unwrap();
-    let seen = Rc::new(RefCell::new(Seen::default()));
+    let seen = Rc::new(RefCell::new(Delivered::default()));
     let client = early_and_late(engine.clone(), object, seen.clone());
     simulated.client(client);
     simulated.run();

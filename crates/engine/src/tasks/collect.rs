@@ -13,7 +13,7 @@ use super::build::BuildTask;
 use super::owner::Owner;
 use crate::protocol::message::Context;
 use eris_aeu::Slice;
-use eris_column::Home;
+use eris_column::ObjectMemory;
 use eris_store::Rewrite;
 use eris_types::ObjectId;
 
@@ -38,7 +38,7 @@ impl CollectTask {
     ) -> Slice {
         let horizon = owner.sequencer.horizon();
         let memory = owner.memory.clone();
-        let home = Home {
+        let home = ObjectMemory {
             memory: &memory,
             object: self.object,
         };

@@ -14,7 +14,7 @@ use crate::protocol::run::Run;
 use crate::protocol::runs::Help;
 use crate::sequencer::Sequencer;
 use eris_aeu::TaskId;
-use eris_column::Home;
+use eris_column::ObjectMemory;
 use eris_numa::{Budget, NodeMemory, Topology};
 use eris_route::Endpoint;
 use eris_types::{AeuId, ObjectId};
@@ -94,8 +94,8 @@ impl Owner {
     }
 
     /// The partition of `object`, and where its memory comes from.
-    pub fn partition(&mut self, object: &Arc<DataObject>) -> (&mut Partition, Home<'_>) {
-        let home = Home {
+    pub fn partition(&mut self, object: &Arc<DataObject>) -> (&mut Partition, ObjectMemory<'_>) {
+        let home = ObjectMemory {
             memory: &self.memory,
             object: object.id,
         };

@@ -7,7 +7,7 @@ use crate::protocol::asked::Asked;
 use crate::protocol::message::Context;
 use crate::protocol::objects::{Recode, Recoding};
 use eris_aeu::Slice;
-use eris_column::Home;
+use eris_column::ObjectMemory;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -37,7 +37,7 @@ impl RecodeTask {
             left,
         } = &*self.recoding;
         let memory = owner.memory.clone();
-        let home = Home {
+        let home = ObjectMemory {
             memory: &memory,
             object: *object,
         };

@@ -12,7 +12,7 @@ use crate::protocol::statements::{
     Codes, CommitPoint, Delete, Insert, Intern, Interned, OfferChunks,
 };
 use eris_aeu::TaskId;
-use eris_column::Home;
+use eris_column::ObjectMemory;
 use eris_types::{ObjectId, StatementId};
 use std::sync::atomic::Ordering;
 
@@ -43,7 +43,7 @@ impl Owner {
         if delete.statement.aborted.load(Ordering::Acquire) {
             return;
         }
-        let home = Home {
+        let home = ObjectMemory {
             memory: &self.memory,
             object: asked.object,
         };
@@ -61,7 +61,7 @@ impl Owner {
     pub fn commit(&mut self, commit: &CommitPoint, object: ObjectId, statement: StatementId) {
         let _share = commit.share();
         if let Some(partition) = self.partitions.get_mut(&object) {
-            let home = Home {
+            let home = ObjectMemory {
                 memory: &self.memory,
                 object,
             };

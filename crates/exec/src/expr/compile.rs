@@ -2,7 +2,7 @@
 
 use super::in_list::Members;
 use super::literal::literal;
-use crate::columns::Columns;
+use crate::columns::FragmentColumns;
 use arrow_array::{ArrayRef, StringViewArray};
 use arrow_schema::DataType;
 use eris_fragment::{BinaryOp, Expr, FragmentError, Type};
@@ -77,7 +77,7 @@ fn malformed<T>(reason: &'static str) -> Result<T, FragmentError> {
 }
 
 impl Expression {
-    pub(crate) fn compile(expr: &Expr, columns: &Columns) -> Result<Self, FragmentError> {
+    pub(crate) fn compile(expr: &Expr, columns: &FragmentColumns) -> Result<Self, FragmentError> {
         let mut compiler = Compiler {
             columns,
             infallible: true,
@@ -92,7 +92,7 @@ impl Expression {
     }
 
     /// Compiles a condition.
-    pub(crate) fn condition(expr: &Expr, columns: &Columns) -> Result<Self, FragmentError> {
+    pub(crate) fn condition(expr: &Expr, columns: &FragmentColumns) -> Result<Self, FragmentError> {
         let expression = Self::compile(expr, columns)?;
         match expression.data_type {
             DataType::Boolean => Ok(expression),
@@ -119,7 +119,7 @@ pub(crate) fn columns_of(expr: &Expr) -> Vec<usize> {
 }
 
 struct Compiler<'a> {
-    columns: &'a Columns,
+    columns: &'a FragmentColumns,
     infallible: bool,
 }
 

@@ -5,7 +5,7 @@
 //! the chunk is evaluated by Arrow's checked kernels, which then tell a real overflow from a mere possibility.
 
 use crate::bounds::{lossless_factor, value_bounds};
-use crate::columns::Columns;
+use crate::columns::FragmentColumns;
 use eris_column::Domain;
 use eris_fragment::{BinaryOp, Expr, Type, Value};
 use std::borrow::Cow;
@@ -27,7 +27,7 @@ pub(crate) enum Integers {
 
 impl Integers {
     /// Compiles an expression, if it is nothing but `+ - *` over columns and constants that are stored as integers.
-    pub(crate) fn compile(expr: &Expr, columns: &Columns) -> Option<Self> {
+    pub(crate) fn compile(expr: &Expr, columns: &FragmentColumns) -> Option<Self> {
         match expr {
             // The only type whose stored integers are not the values themselves.
             Expr::Column(column) if columns.types[*column] == Type::UInt64 => None,
@@ -131,18 +131,20 @@ impl Integers {
         of: &impl Fn(usize) -> &'a [i64],
     ) -> Cow<'a, [i64]> {
         match self.operand(of) {
-            Operand::Rows(values) => values,
-            Operand::Constant(value) => Cow::Owned(vec![value; rows]),
+            IntOperand::Rows(values) => values,
+            IntOperand::Constant(value) => Cow::Owned(vec![value; rows]),
         }
     }
 
-    fn operand<'a>(&self, of: &impl Fn(usize) -> &'a [i64]) -> Operand<'a> {
+    fn operand<'a>(&self, of: &impl Fn(usize) -> &'a [i64]) -> IntOperand<'a> {
         match self {
-            Integers::Column(column) => Operand::Rows(Cow::Borrowed(of(*column))),
-            Integers::Constant(value) => Operand::Constant(*value),
-            Integers::Negate(operand, _) => {
-                apply(Operand::Constant(0), operand.operand(of), i64::wrapping_sub)
-            }
+            Integers::Column(column) => IntOperand::Rows(Cow::Borrowed(of(*column))),
+            Integers::Constant(value) => IntOperand::Constant(*value),
+            Integers::Negate(operand, _) => apply(
+                IntOperand::Constant(0),
+                operand.operand(of),
+                i64::wrapping_sub,
+            ),
             Integers::Binary {
                 op, left, right, ..
             } => {
@@ -157,28 +159,32 @@ impl Integers {
     }
 }
 
-enum Operand<'a> {
+enum IntOperand<'a> {
     Rows(Cow<'a, [i64]>),
     Constant(i64),
 }
 
-fn apply<'a>(left: Operand<'_>, right: Operand<'_>, f: impl Fn(i64, i64) -> i64) -> Operand<'a> {
+fn apply<'a>(
+    left: IntOperand<'_>,
+    right: IntOperand<'_>,
+    f: impl Fn(i64, i64) -> i64,
+) -> IntOperand<'a> {
     let values: Vec<i64> = match (left, right) {
-        (Operand::Constant(left), Operand::Constant(right)) => {
-            return Operand::Constant(f(left, right));
+        (IntOperand::Constant(left), IntOperand::Constant(right)) => {
+            return IntOperand::Constant(f(left, right));
         }
-        (Operand::Rows(left), Operand::Constant(right)) => {
+        (IntOperand::Rows(left), IntOperand::Constant(right)) => {
             left.iter().map(|&left| f(left, right)).collect()
         }
-        (Operand::Constant(left), Operand::Rows(right)) => {
+        (IntOperand::Constant(left), IntOperand::Rows(right)) => {
             right.iter().map(|&right| f(left, right)).collect()
         }
-        (Operand::Rows(left), Operand::Rows(right)) => {
+        (IntOperand::Rows(left), IntOperand::Rows(right)) => {
             let pairs = left.iter().zip(right.iter());
             pairs.map(|(&left, &right)| f(left, right)).collect()
         }
     };
-    Operand::Rows(Cow::Owned(values))
+    IntOperand::Rows(Cow::Owned(values))
 }
 
 /// What arithmetic of the type may yield: an integer its range; a decimal any 128-bit number, as in Arrow.

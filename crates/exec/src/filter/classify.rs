@@ -4,7 +4,7 @@ use super::interval::IntervalSet;
 use super::predicate::{Tests, tests};
 use super::truth::{Truth, solve};
 use crate::by_order::ByOrder;
-use crate::columns::Columns;
+use crate::columns::FragmentColumns;
 use crate::expr::{Expression, Frame, columns_of};
 use crate::lookup::joined_fields;
 use arrow_array::cast::AsArray;
@@ -44,7 +44,10 @@ pub(crate) struct Test {
 }
 
 impl Filter {
-    pub(crate) fn compile(fragment: &Fragment, columns: &Columns) -> Result<Self, FragmentError> {
+    pub(crate) fn compile(
+        fragment: &Fragment,
+        columns: &FragmentColumns,
+    ) -> Result<Self, FragmentError> {
         let mut conjuncts = Vec::new();
         for conjunct in &fragment.filter {
             // Whatever becomes of it: it has to be well formed.
@@ -113,7 +116,7 @@ fn conjunction(left: Expr, right: Expr) -> Expr {
 }
 
 struct Sorter<'a> {
-    columns: &'a Columns,
+    columns: &'a FragmentColumns,
     /// Per column, all that was solved of it, with the conjuncts it stands for.
     solved: Vec<Option<(Truth, Vec<Expr>)>>,
     /// Per column of text, the conjunction of its conditions.

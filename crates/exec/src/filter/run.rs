@@ -10,7 +10,7 @@ use super::classify::{Filter, Test};
 use super::form::{ChunkTest, OrderedPredicate};
 use super::order::{PassRate, arrange};
 use super::residual;
-use crate::columns::Columns;
+use crate::columns::FragmentColumns;
 use crate::phases::{Left, Tally};
 use crate::work::Work;
 use eris_column::{ColumnChunk, Selection};
@@ -43,7 +43,7 @@ pub(crate) struct FilterState {
 pub(crate) struct ChunkInput<'a> {
     pub(crate) view: &'a ChunkView,
     pub(crate) snapshot: Timestamp,
-    pub(crate) columns: &'a Columns,
+    pub(crate) columns: &'a FragmentColumns,
     pub(crate) isa: Isa,
 }
 

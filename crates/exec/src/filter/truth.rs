@@ -12,7 +12,7 @@
 
 use super::interval::IntervalSet;
 use crate::bounds::{domain_offset, lossless_factor};
-use crate::columns::Columns;
+use crate::columns::FragmentColumns;
 use eris_column::Domain;
 use eris_fragment::{BinaryOp, Expr, Scalar, Type, Value};
 
@@ -82,22 +82,22 @@ impl Truth {
 }
 
 /// Solves `condition`, whose only column is `column`; `None` if it has a part that this algebra does not cover.
-pub(crate) fn solve(condition: &Expr, column: usize, columns: &Columns) -> Option<Truth> {
+pub(crate) fn solve(condition: &Expr, column: usize, columns: &FragmentColumns) -> Option<Truth> {
     Solver { column, columns }.solve(condition)
 }
 
 struct Solver<'a> {
     column: usize,
-    columns: &'a Columns,
+    columns: &'a FragmentColumns,
 }
 
 /// The column, behind casts that change no value: what a comparison sees is `(stored + offset) * factor`.
-struct Operand {
+struct ComparedColumn {
     offset: i128,
     factor: i128,
 }
 
-impl Operand {
+impl ComparedColumn {
     /// The stored values that a comparison sees as something from `low` to `high`.
     fn preimage(&self, low: i128, high: i128) -> IntervalSet {
         let floor = high.div_euclid(self.factor) - self.offset;
@@ -245,10 +245,10 @@ impl Solver<'_> {
         }
     }
 
-    fn integer_operand(&self, operand: &Expr) -> Option<Operand> {
+    fn integer_operand(&self, operand: &Expr) -> Option<ComparedColumn> {
         match operand {
             Expr::Column(_) => {
-                (self.columns.domains[self.column] == Domain::Integer).then(|| Operand {
+                (self.columns.domains[self.column] == Domain::Integer).then(|| ComparedColumn {
                     offset: domain_offset(&self.columns.types[self.column]),
                     factor: 1,
                 })
@@ -256,7 +256,7 @@ impl Solver<'_> {
             Expr::Cast { operand, to } => {
                 let inner = self.integer_operand(operand)?;
                 let from = operand.data_type(&self.columns.types).ok()?;
-                Some(Operand {
+                Some(ComparedColumn {
                     factor: inner.factor.checked_mul(lossless_factor(&from, to)?)?,
                     ..inner
                 })

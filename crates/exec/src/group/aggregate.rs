@@ -4,7 +4,7 @@ use super::input::Window;
 use super::seen::SeenGroups;
 use super::state::{AggregateState, GroupNumbers, overflow};
 use crate::bounds::value_bounds;
-use crate::columns::Columns;
+use crate::columns::FragmentColumns;
 use crate::expr::Expression;
 use crate::expr::ints::Integers;
 use crate::values::{Values, values};
@@ -49,7 +49,10 @@ enum AggregateInput {
 }
 
 impl AggregatePlan {
-    pub(super) fn compile(aggregate: &Aggregate, columns: &Columns) -> Result<Self, FragmentError> {
+    pub(super) fn compile(
+        aggregate: &Aggregate,
+        columns: &FragmentColumns,
+    ) -> Result<Self, FragmentError> {
         let malformed = |reason| Err(FragmentError::Malformed { reason });
         let Aggregate {
             function,
@@ -147,7 +150,7 @@ impl AggregatePlan {
 
     /// What an aggregate needs that only counts rows, or values of a column: the column whose NULLs do not count, if
     /// there is one. `None`: it needs more.
-    pub(super) fn counted(&self, columns: &Columns) -> Option<Option<usize>> {
+    pub(super) fn counted(&self, columns: &FragmentColumns) -> Option<Option<usize>> {
         match (&self.input, &self.filter) {
             (AggregateInput::Rows, None) => Some(None),
             (AggregateInput::Validity(column), None) if columns.joined(*column).is_none() => {
@@ -362,7 +365,7 @@ impl AggregateInput {
     fn compile(
         expr: &Expr,
         function: AggregateFunction,
-        columns: &Columns,
+        columns: &FragmentColumns,
     ) -> Result<Self, FragmentError> {
         let general = Expression::compile(expr, columns)?;
         if let Expr::Column(column) = expr {

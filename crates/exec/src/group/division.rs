@@ -12,7 +12,7 @@
 use super::index::hash;
 use super::interner::Interner;
 use super::keys::{BitPlace, GroupKeys, dictionary};
-use crate::columns::Columns;
+use crate::columns::FragmentColumns;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::ops::Range;
 
@@ -44,14 +44,14 @@ impl Division {
 }
 
 /// Groups by the part that they belong to.
-pub(super) struct Sorted {
-    /// GroupNumbers of groups, those of the first part first.
+pub(super) struct GroupsByPart {
+    /// Numbers of groups, those of the first part first.
     pub(super) order: Vec<u32>,
     /// Where each part ends.
     pub(super) ends: Vec<u32>,
 }
 
-impl Sorted {
+impl GroupsByPart {
     /// Sorts groups by a number of each, all below `parts`.
     pub(super) fn by(numbers: &[u32], parts: usize) -> Self {
         let mut ends = vec![0u32; parts];
@@ -68,7 +68,7 @@ impl Sorted {
             order[*place as usize] = group as u32;
             *place += 1;
         }
-        Sorted { order, ends }
+        GroupsByPart { order, ends }
     }
 
     /// Where some parts lie in the order.
@@ -87,7 +87,7 @@ pub(super) fn parts(
     packed: &[u64],
     keys: &GroupKeys,
     interners: &[Interner],
-    columns: &Columns,
+    columns: &FragmentColumns,
 ) -> Vec<u32> {
     let texts: Vec<OwnStrings> = (keys.keys.iter().zip(interners))
         .filter(|(_, interner)| !interner.texts().is_empty())

@@ -1,6 +1,6 @@
 //! The fragment's own columns of some rows of a chunk.
 
-use crate::columns::Columns;
+use crate::columns::FragmentColumns;
 use crate::lookup::KeyMap;
 use arrow_array::cast::AsArray;
 use arrow_array::{ArrayRef, Int64Array};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// Rows, whose values are gathered as they are asked for, each column once.
 pub(super) struct GatheredColumns<'a> {
     pub(super) chunk: &'a Chunk,
-    pub(super) columns: &'a Columns,
+    pub(super) columns: &'a FragmentColumns,
     pub(super) isa: Isa,
     chosen: ChosenRows<'a>,
     pub(super) rows: usize,
@@ -32,7 +32,7 @@ enum ChosenRows<'a> {
 impl<'a> GatheredColumns<'a> {
     pub(super) fn new(
         chunk: &'a Chunk,
-        columns: &'a Columns,
+        columns: &'a FragmentColumns,
         isa: Isa,
         selection: &'a Selection,
     ) -> Self {
@@ -43,7 +43,7 @@ impl<'a> GatheredColumns<'a> {
     /// Of a few rows, which ascend.
     pub(super) fn of_few(
         chunk: &'a Chunk,
-        columns: &'a Columns,
+        columns: &'a FragmentColumns,
         isa: Isa,
         rows: &'a [u32],
     ) -> Self {
@@ -53,7 +53,7 @@ impl<'a> GatheredColumns<'a> {
 
     fn with(
         chunk: &'a Chunk,
-        columns: &'a Columns,
+        columns: &'a FragmentColumns,
         isa: Isa,
         chosen: ChosenRows<'a>,
         rows: usize,

@@ -6,7 +6,7 @@
 //! ```
 
 use super::gathered::GatheredColumns;
-use crate::columns::Columns;
+use crate::columns::FragmentColumns;
 use crate::expr::{Expression, Frame};
 use crate::lookup::{CombinationNumbers, Combinations, KeyMap};
 use crate::pairs::{Pair, Pairs};
@@ -23,7 +23,7 @@ use eris_store::Chunk;
 /// at hand before [`Window::advance`].
 pub(crate) struct Window<'a> {
     own: GatheredColumns<'a>,
-    pub(crate) columns: &'a Columns,
+    pub(crate) columns: &'a FragmentColumns,
     pub(crate) isa: Isa,
     /// The rows at hand.
     pub(crate) rows: usize,
@@ -40,7 +40,7 @@ pub(crate) struct Window<'a> {
 impl<'a> Window<'a> {
     pub(crate) fn new(
         chunk: &'a Chunk,
-        columns: &'a Columns,
+        columns: &'a FragmentColumns,
         isa: Isa,
         selection: &'a Selection,
     ) -> Self {
@@ -50,7 +50,7 @@ impl<'a> Window<'a> {
     /// Of a few rows, which ascend.
     pub(crate) fn of_few(
         chunk: &'a Chunk,
-        columns: &'a Columns,
+        columns: &'a FragmentColumns,
         isa: Isa,
         rows: &'a [u32],
     ) -> Self {

@@ -14,7 +14,7 @@
 
 use super::input::Window;
 use super::interner::Interner;
-use crate::columns::Columns;
+use crate::columns::FragmentColumns;
 use crate::expr::Expression;
 use crate::lookup::Combinations;
 use crate::values::{Values, values};
@@ -118,7 +118,10 @@ impl Packer {
 }
 
 impl GroupKeys {
-    pub(crate) fn compile(exprs: &[Expr], columns: &Columns) -> Result<Self, FragmentError> {
+    pub(crate) fn compile(
+        exprs: &[Expr],
+        columns: &FragmentColumns,
+    ) -> Result<Self, FragmentError> {
         let mut packer = Packer::default();
         let mut fields = Vec::new();
         let mut keys = Vec::new();
@@ -242,7 +245,7 @@ impl GroupKeys {
 /// The dictionary in whose codes a key is expressed, if there is one.
 pub(super) fn dictionary<'a>(
     key: &GroupKey,
-    columns: &'a Columns,
+    columns: &'a FragmentColumns,
 ) -> Option<&'a eris_column::Dictionary> {
     match &key.source {
         KeySource::Expression(expression) => columns.dictionaries[expression.as_column()?].as_ref(),
@@ -253,7 +256,7 @@ pub(super) fn dictionary<'a>(
 /// What keys come from, and for each expression which of these, and which part of it.
 fn sources(
     exprs: &[Expr],
-    columns: &Columns,
+    columns: &FragmentColumns,
 ) -> Result<(Vec<KeySource>, Vec<KeyPart>), FragmentError> {
     let mut sources = Vec::new();
     let mut parts = vec![KeyPart::default(); exprs.len()];

@@ -12,7 +12,7 @@ use super::keys::dictionary;
 use super::output::BATCH_ROWS;
 use super::plan::{GroupPlan, GroupState};
 use super::repartition::{Groups, renumber};
-use crate::columns::Columns;
+use crate::columns::FragmentColumns;
 use crate::expr::unexpected;
 use arrow_array::RecordBatch;
 use arrow_select::concat::concat_batches;
@@ -106,7 +106,7 @@ impl GroupPlan {
     pub(crate) fn merge_next(
         &self,
         merger: &mut Merger,
-        columns: &Columns,
+        columns: &FragmentColumns,
     ) -> Result<bool, FragmentError> {
         let number = merger.next;
         let bucket = &mut merger.buckets[number];
@@ -130,7 +130,7 @@ impl GroupPlan {
     pub(crate) fn take_next(
         &self,
         merger: &mut Merger,
-        columns: &Columns,
+        columns: &FragmentColumns,
     ) -> Result<Vec<RecordBatch>, FragmentError> {
         let mut batches = Vec::new();
         let mut rows = 0;
@@ -166,7 +166,7 @@ impl GroupPlan {
     pub(crate) fn batches(
         &self,
         groups: Groups,
-        columns: &Columns,
+        columns: &FragmentColumns,
     ) -> Result<Vec<RecordBatch>, FragmentError> {
         self.finish(self.table_of(groups), columns)
     }
@@ -178,7 +178,7 @@ impl GroupPlan {
         bucket: usize,
         table: &mut GroupState,
         numbers: &mut Vec<u32>,
-        columns: &Columns,
+        columns: &FragmentColumns,
     ) -> Result<(), FragmentError> {
         let range = groups.of_bucket(bucket);
         if range.is_empty() {

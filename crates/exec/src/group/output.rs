@@ -3,7 +3,7 @@
 use super::index::GroupIndex;
 use super::interner::Interner;
 use super::keys::{GroupKeys, KeyPart, KeySource, dictionary};
-use crate::columns::Columns;
+use crate::columns::FragmentColumns;
 use crate::expr::{integers_to_array, unexpected};
 use arrow_array::{
     ArrayRef, Decimal128Array, Float32Array, Float64Array, RecordBatch, RecordBatchOptions,
@@ -26,7 +26,7 @@ pub(super) fn key_array(
     keys: &GroupKeys,
     index: &GroupIndex,
     interners: &[Interner],
-    columns: &Columns,
+    columns: &FragmentColumns,
 ) -> ArrayRef {
     let (key, interner) = (&keys.keys[part.key], &interners[part.key]);
     let groups = index.groups();

@@ -6,9 +6,9 @@ use super::input::Window;
 use super::interner::Interner;
 use super::keys::{GroupKeys, KeySource};
 use super::output;
-use super::repartition::{Groups, Repartitioning};
+use super::repartition::{GroupOverflow, Groups};
 use super::state::{AggregateState, GroupNumbers, overflow};
-use crate::columns::Columns;
+use crate::columns::FragmentColumns;
 use crate::window::{ChunkPosition, OutputStep, Windows};
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{Field, Schema, SchemaRef};
@@ -45,14 +45,14 @@ pub(crate) struct GroupState {
     numbers: Vec<u32>,
     /// The rows of a chunk of which few are left.
     rows: Vec<u32>,
-    pub(super) repartitioning: Option<Repartitioning>,
+    pub(super) repartitioning: Option<GroupOverflow>,
 }
 
 impl GroupPlan {
     pub(crate) fn compile(
         keys: &[Expr],
         aggregates: &[Aggregate],
-        columns: &Columns,
+        columns: &FragmentColumns,
     ) -> Result<Self, FragmentError> {
         let name = |position| columns.name(position);
         let named = |expr: &Expr| expr.named(&name).to_string();
@@ -121,7 +121,7 @@ impl GroupPlan {
     }
 
     /// Whether for this chunk only the number of passing rows matters.
-    pub(crate) fn only_counts(&self, chunk: &Chunk, columns: &Columns) -> bool {
+    pub(crate) fn only_counts(&self, chunk: &Chunk, columns: &FragmentColumns) -> bool {
         let no_null = |&column: &usize| chunk.column(columns.ids[column]).nulls() == 0;
         matches!(&self.only_counts, Some(counted) if counted.iter().all(no_null))
     }
@@ -144,7 +144,7 @@ impl GroupPlan {
     pub(crate) fn count(
         &self,
         chunk: &Chunk,
-        columns: &Columns,
+        columns: &FragmentColumns,
         isa: Isa,
         selection: &Selection,
     ) -> Result<u64, FragmentError> {
@@ -162,7 +162,7 @@ impl GroupPlan {
     pub(crate) fn add(
         &self,
         chunk: &Chunk,
-        columns: &Columns,
+        columns: &FragmentColumns,
         isa: Isa,
         selection: &Selection,
         from: ChunkPosition,
@@ -193,7 +193,7 @@ impl GroupPlan {
     pub(crate) fn add_few(
         &self,
         chunk: &Chunk,
-        columns: &Columns,
+        columns: &FragmentColumns,
         isa: Isa,
         rows: &[u32],
         from: ChunkPosition,
@@ -259,7 +259,7 @@ impl GroupPlan {
     pub(crate) fn finish(
         &self,
         state: GroupState,
-        columns: &Columns,
+        columns: &FragmentColumns,
     ) -> Result<Vec<RecordBatch>, FragmentError> {
         let groups = if self.keys.keys.is_empty() {
             1
@@ -286,10 +286,7 @@ impl GroupState {
             + self.interners.iter().map(Interner::bytes).sum::<usize>()
             + self.states.iter().map(AggregateState::bytes).sum::<usize>()
             + (self.numbers.capacity() + self.rows.capacity()) * size_of::<u32>()
-            + self
-                .repartitioning
-                .as_ref()
-                .map_or(0, Repartitioning::bytes)
+            + self.repartitioning.as_ref().map_or(0, GroupOverflow::bytes)
     }
 
     /// Groups so far.
@@ -299,7 +296,11 @@ impl GroupState {
 }
 
 /// The fragment's columns that a grouping reads, ascending, each once.
-fn columns_read(keys: &GroupKeys, aggregates: &[AggregatePlan], of: &Columns) -> Vec<usize> {
+fn columns_read(
+    keys: &GroupKeys,
+    aggregates: &[AggregatePlan],
+    of: &FragmentColumns,
+) -> Vec<usize> {
     let mut columns = Vec::new();
     for key in &keys.keys {
         match &key.source {

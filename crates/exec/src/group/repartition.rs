@@ -10,7 +10,7 @@
 //! They travel as they lie in a table: packed keys and columns of states, so that a sum keeps its 128 bits. Codes of a
 //! dictionary mean the same to all workers of a program; strings that have none there travel along.
 
-use super::division::{Division, Sorted, parts};
+use super::division::{Division, GroupsByPart, parts};
 use super::index::GroupIndex;
 use super::interner::Interner;
 use super::keys::{GroupKeys, dictionary};
@@ -18,7 +18,7 @@ use super::most::Most;
 use super::plan::{GroupPlan, GroupState};
 use super::state::AggregateState;
 use super::strings::Strings;
-use crate::columns::Columns;
+use crate::columns::FragmentColumns;
 use arrow_array::RecordBatch;
 use eris_fragment::FragmentError;
 use std::ops::Range;
@@ -62,13 +62,13 @@ impl Groups {
 
 /// That groups leave the table when they are too many for it.
 #[derive(Debug)]
-pub(super) struct Repartitioning {
+pub(super) struct GroupOverflow {
     division: Division,
     most: Most,
     repartitioned: Vec<(u32, Groups)>,
 }
 
-impl Repartitioning {
+impl GroupOverflow {
     /// Memory of what has left the table and was not taken.
     pub(super) fn bytes(&self) -> usize {
         self.repartitioned
@@ -81,7 +81,7 @@ impl Repartitioning {
 impl GroupPlan {
     /// Has groups leave the table from now on when they are too many for a cache.
     pub(crate) fn start_repartitioning(&self, division: Division, state: &mut GroupState) {
-        state.repartitioning = Some(Repartitioning {
+        state.repartitioning = Some(GroupOverflow {
             division,
             most: Most::default(),
             repartitioned: Vec::new(),
@@ -101,7 +101,7 @@ impl GroupPlan {
         &self,
         division: Division,
         state: &mut GroupState,
-        columns: &Columns,
+        columns: &FragmentColumns,
     ) -> Vec<(u32, Groups)> {
         let GroupState {
             index,
@@ -121,7 +121,7 @@ impl GroupPlan {
         &self,
         rows: usize,
         state: &mut GroupState,
-        columns: &Columns,
+        columns: &FragmentColumns,
     ) {
         if let Some(repartitioning) = &mut state.repartitioning
             && repartitioning.most.is_exceeded(rows, &state.index)
@@ -139,7 +139,7 @@ impl GroupPlan {
         &self,
         state: GroupState,
         workers: u32,
-        columns: &Columns,
+        columns: &FragmentColumns,
     ) -> Result<Vec<(u32, RecordBatch)>, FragmentError> {
         let of = |worker: u32| move |batch| (worker, batch);
         if workers == 1 || !self.has_keys() {
@@ -181,11 +181,11 @@ fn repartition(
     states: &[AggregateState],
     interners: &[Interner],
     keys: &GroupKeys,
-    columns: &Columns,
+    columns: &FragmentColumns,
 ) -> Vec<(u32, Groups)> {
     let numbers = parts(division, index.packed(), keys, interners, columns);
     let parts = (division.workers * division.buckets) as usize;
-    let sorted = Sorted::by(&numbers, parts);
+    let sorted = GroupsByPart::by(&numbers, parts);
     let of_worker = |worker: u32| {
         let parts = division.of_worker(worker);
         let range = sorted.range(parts.clone());

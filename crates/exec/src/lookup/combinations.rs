@@ -56,7 +56,7 @@ pub(super) fn number(arrays: &[&ArrayRef]) -> (Vec<u32>, Vec<ArrayRef>) {
     (numbers, distinct.collect())
 }
 
-/// CombinationNumbers values in the order in which they are met.
+/// Numbers values in the order in which they are met.
 fn renumbered<T: Hash + Eq>(values: impl Iterator<Item = T>) -> Vec<u32> {
     let mut numbers = HashMap::new();
     let number = |value| {

@@ -47,7 +47,7 @@ pub(crate) enum ByKey {
     Hash(HashMap<i64, u32>),
 }
 
-/// CombinationNumbers, as narrow as they allow.
+/// Numbers, as narrow as they allow.
 #[derive(Debug)]
 pub(crate) enum NumberTable {
     One(Vec<u8>),

@@ -3,7 +3,7 @@
 use super::Rng;
 use arrow_array::*;
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
-use eris_column::{ColumnChunk, Dictionary, Domain, Home, KeyOrder, Selection};
+use eris_column::{ColumnChunk, Dictionary, Domain, KeyOrder, ObjectMemory, Selection};
 use eris_fragment::{Type, Value};
 use eris_kernels::Isa;
 use eris_numa::{Budget, HugePages, Memory, Topology};
@@ -223,7 +223,7 @@ fn chunk_inserted(
     mut reordered: Option<&mut Rng>,
 ) -> ChunkView {
     let memory = memory().node(NodeId(0));
-    let home = Home {
+    let home = ObjectMemory {
         memory: &memory,
         object: ObjectId(1),
     };
@@ -248,7 +248,11 @@ fn chunk_inserted(
 }
 
 /// Now and then, integers by an order that has some more.
-fn stored_by_some_order(chunk: &ColumnChunk, home: Home<'_>, rng: &mut Rng) -> Option<ColumnChunk> {
+fn stored_by_some_order(
+    chunk: &ColumnChunk,
+    home: ObjectMemory<'_>,
+    rng: &mut Rng,
+) -> Option<ColumnChunk> {
     if chunk.domain() != Domain::Integer || !rng.one_in(3) {
         return None;
     }

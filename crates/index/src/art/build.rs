@@ -8,7 +8,7 @@
 //! How many bytes a key has in common with the one before it tells which of the open nodes are complete. So a tree
 //! takes less time than by inserting, and records lie in the order of keys, as a range reads them.
 
-use super::node::{Branch, Inner6, Inner12, Inner25, Inner51, Inner256};
+use super::node::{BranchNode, Inner6, Inner12, Inner25, Inner51, Inner256};
 use super::node::{Value7, Value14, Value28, Value56, Value256};
 use super::reference::Ref;
 use super::{Art, Key, MAX_KEY};
@@ -247,7 +247,7 @@ impl<K: Key + ?Sized> Build<K> {
 }
 
 impl<K: Key + ?Sized> Art<K> {
-    fn make<N: Branch>(
+    fn make<N: BranchNode>(
         &mut self,
         children: impl Iterator<Item = (u8, N::Child)>,
     ) -> Result<Ref, IndexError> {

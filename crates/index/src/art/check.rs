@@ -1,13 +1,13 @@
 //! What a tree consists of, and whether it is as it should be.
 
-use super::node::{Branch, Prefix, with_inner, with_value};
+use super::node::{BranchNode, Prefix, with_inner, with_value};
 use super::reference::{KINDS, NodeKind};
 use super::{Art, Key};
 use crate::slabs::Footprint;
 
 /// The nodes of one class, or the records. See [`Art::classes`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Class {
+pub struct NodeClass {
     /// Its name: what its children are, and how many of them it has room for.
     pub name: &'static str,
     /// How many there are.
@@ -34,12 +34,12 @@ const CLASSES: [(NodeKind, &str); KINDS - 1] = [
 
 impl<K: Key + ?Sized> Art<K> {
     /// The nodes by class, from small to large, then the records.
-    pub fn classes(&self) -> impl Iterator<Item = Class> {
+    pub fn classes(&self) -> impl Iterator<Item = NodeClass> {
         CLASSES.into_iter().map(|(kind, name)| {
             let slabs = self.space.slabs(kind);
             let mut bytes = Footprint::default();
             slabs.measure(&mut bytes);
-            Class {
+            NodeClass {
                 name,
                 count: slabs.count(),
                 bytes,

@@ -1,6 +1,6 @@
 //! Walking through the tree in order, forwards or backwards.
 
-use super::node::{Branch, Inner6, Inner12, Prefix, with_inner, with_value};
+use super::node::{BranchNode, Inner6, Inner12, Prefix, with_inner, with_value};
 use super::reference::{NodeKind, Ref};
 use super::{Art, Key};
 use crate::prefetch::prefetch;
@@ -202,7 +202,7 @@ impl<K: Key + ?Sized> Art<K> {
     /// # Safety
     /// The node is one of the live tree.
     #[inline(always)]
-    unsafe fn fetch_ahead<N: Branch<Child = Ref>, const BACK: bool>(
+    unsafe fn fetch_ahead<N: BranchNode<Child = Ref>, const BACK: bool>(
         &self,
         node: &N,
         frame: &mut CursorFrame<K>,
@@ -249,7 +249,7 @@ impl<K: Key + ?Sized> Art<K> {
     /// # Safety
     /// The node is one of the live tree.
     #[inline(always)]
-    unsafe fn fetch_children(&self, node: &impl Branch<Child = Ref>) {
+    unsafe fn fetch_children(&self, node: &impl BranchNode<Child = Ref>) {
         for (_, child) in node.entries() {
             // SAFETY: by contract.
             prefetch(unsafe { self.space.pointer(child.kind(), child) });
@@ -271,7 +271,7 @@ pub(super) fn through<K: Key + ?Sized>(part: Subtree<K>, prefix: &Prefix) -> Sub
 
 /// The next child in the direction of the walk.
 #[inline(always)]
-fn step<N: Branch, const BACK: bool>(node: &N, next: &mut u16) -> Option<(u8, N::Child)> {
+fn step<N: BranchNode, const BACK: bool>(node: &N, next: &mut u16) -> Option<(u8, N::Child)> {
     let found = if BACK {
         node.floor(*next)
     } else {

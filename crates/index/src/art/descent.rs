@@ -15,7 +15,7 @@
 //! itself is needed for it. Wide nodes have their child in another line than the byte that leads to it; for them there
 //! is a step between, in the lists of children and values that are still under way.
 
-use super::node::{Branch, Inner6, Inner12, Inner25, Inner51, Inner256, Node, Prefix};
+use super::node::{BranchNode, Inner6, Inner12, Inner25, Inner51, Inner256, Node, Prefix};
 use super::node::{Value7, Value14, Value28, Value56, Value256};
 use super::reference::{KINDS, NodeKind, Ref};
 use super::space::unit;
@@ -166,7 +166,7 @@ impl<K: Key + ?Sized> Lanes<'_, K> {
     /// # Safety
     /// The lanes have places of live nodes of the kind of `N`, or of what else their list is for. So below.
     #[inline(always)]
-    unsafe fn inner<'k, N: Branch<Child = Ref>>(
+    unsafe fn inner<'k, N: BranchNode<Child = Ref>>(
         &mut self,
         now: &Lists,
         next: &mut Lists,
@@ -195,7 +195,7 @@ impl<K: Key + ?Sized> Lanes<'_, K> {
 
     /// The lanes at value nodes of one class.
     #[inline(always)]
-    unsafe fn values<'k, N: Branch<Child = u64>>(
+    unsafe fn values<'k, N: BranchNode<Child = u64>>(
         &mut self,
         now: &Lists,
         next: &mut Lists,

@@ -2,7 +2,7 @@
 //!
 //! Whatever an insertion needs is taken before anything is changed, and given back if something else is rejected then.
 
-use super::node::{Branch, Grow, Inner6, PREFIX_BYTES, Prefix, Value7, with_inner, with_value};
+use super::node::{BranchNode, Grow, Inner6, PREFIX_BYTES, Prefix, Value7, with_inner, with_value};
 use super::reference::{NodeKind, Ref};
 use super::{Art, Key, Link, MAX_KEY};
 use crate::IndexError;

@@ -16,7 +16,7 @@ use std::fmt;
 use std::ptr::NonNull;
 
 /// A type of keys of [`crate::Art`] and [`crate::HashIndex`]: `u64` or `[u8]`.
-pub trait Key: Layout + Hashed {}
+pub trait Key: KeyLayout + Hashed {}
 
 impl Key for u64 {}
 impl Key for [u8] {}
@@ -25,7 +25,7 @@ impl Key for [u8] {}
 pub const MAX_KEY: usize = 64 << 10;
 
 /// How the tree handles a type of keys; not for use from outside.
-pub trait Layout: 'static {
+pub trait KeyLayout: 'static {
     /// A key as it is passed: `u64` or `&[u8]`.
     type View<'a>: Copy + Ord + fmt::Debug;
     /// A key that is kept.
@@ -77,7 +77,7 @@ pub trait Layout: 'static {
     fn value(slot: NonNull<u8>) -> NonNull<u64>;
 }
 
-impl Layout for u64 {
+impl KeyLayout for u64 {
     type View<'a> = u64;
     type Owned = u64;
     type Path = u64;
@@ -169,7 +169,7 @@ const HEADER: usize = 12;
 /// Records are multiples of 16 bytes up to this, then there are four sizes per doubling.
 const FINE: usize = 128;
 
-impl Layout for [u8] {
+impl KeyLayout for [u8] {
     type View<'a> = &'a [u8];
     type Owned = Box<[u8]>;
     type Path = ();

@@ -1,6 +1,6 @@
 //! Finding one key.
 
-use super::node::{Branch, Prefix, with_inner, with_value};
+use super::node::{BranchNode, Prefix, with_inner, with_value};
 use super::reference::NodeKind;
 use super::{Art, Key};
 

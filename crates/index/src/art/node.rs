@@ -35,7 +35,7 @@ pub(crate) unsafe trait Node: Sized {
 }
 
 /// A node with a child per byte.
-pub(crate) trait Branch: Node {
+pub(crate) trait BranchNode: Node {
     /// A reference or a value.
     type Child: Copy;
 
@@ -70,12 +70,12 @@ pub(crate) trait Branch: Node {
     fn add(&mut self, byte: u8, child: Self::Child) -> bool;
 
     /// Removes the child of a byte that has one.
-    fn remove(&mut self, byte: u8) -> Shape;
+    fn remove(&mut self, byte: u8) -> Remainder;
 }
 
 /// What a removal leaves behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shape {
+pub(crate) enum Remainder {
     /// No child.
     Empty,
     /// One child.
@@ -127,9 +127,9 @@ node! {
 }
 
 /// A node that can grow.
-pub(crate) trait Grow: Branch {
+pub(crate) trait Grow: BranchNode {
     /// The next larger class. The largest has room for every byte: it is its own.
-    type Larger: Branch<Child = Self::Child>;
+    type Larger: BranchNode<Child = Self::Child>;
 }
 
 macro_rules! grow {

@@ -1,7 +1,7 @@
 //! Ranges of keys in order, from both ends.
 
 use super::cursor::{Cursor, Subtree, through};
-use super::node::{Branch, Prefix, with_inner};
+use super::node::{BranchNode, Prefix, with_inner};
 use super::reference::{NodeKind, Ref};
 use super::{Art, Key};
 use std::ops::{Bound, RangeBounds};

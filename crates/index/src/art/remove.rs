@@ -5,7 +5,7 @@
 //! what leads to it alone goes with it.
 
 use super::node::{
-    Branch, Inner6, Inner12, Inner25, Inner51, Inner256, PREFIX_BYTES, Prefix, Shape,
+    BranchNode, Inner6, Inner12, Inner25, Inner51, Inner256, PREFIX_BYTES, Prefix, Remainder,
 };
 use super::node::{Value7, Value14, Value28, Value56, Value256, with_inner, with_value};
 use super::reference::{NodeKind, Ref};
@@ -122,14 +122,14 @@ impl<K: Key + ?Sized> Art<K> {
     }
 
     /// Makes the node of a step what it should be after a removal.
-    unsafe fn reshape(&mut self, step: PathStep, shape: Shape, key: K::View<'_>) {
+    unsafe fn reshape(&mut self, step: PathStep, shape: Remainder, key: K::View<'_>) {
         // SAFETY: by contract.
         unsafe {
             match shape {
-                Shape::Right => {}
-                Shape::Sparse => self.shrink(step),
-                Shape::Single => self.dissolve(step, key),
-                Shape::Empty => self.cut(step.at, key),
+                Remainder::Right => {}
+                Remainder::Sparse => self.shrink(step),
+                Remainder::Single => self.dissolve(step, key),
+                Remainder::Empty => self.cut(step.at, key),
             }
         }
     }

@@ -13,7 +13,7 @@
 //! anew from the root, and to move a node is to copy it and to let the one reference to it lead to the copy. What
 //! changes afterwards is as hot as before, for only growing and shrinking move a node, and those are rare.
 
-use super::node::{Branch, Prefix, with_inner, with_value};
+use super::node::{BranchNode, Prefix, with_inner, with_value};
 use super::reference::{NodeKind, Ref};
 use super::{Art, Key, Link};
 use crate::IndexError;

@@ -5,12 +5,12 @@ use super::node::{Inner6, Inner12, Inner25, Inner51, Inner256, Node, Prefix};
 use super::node::{Value7, Value14, Value28, Value56, Value256};
 use super::reference::{KINDS, NODE_BITS, NodeKind, RECORD_BITS, Ref};
 use crate::IndexError;
-use crate::slabs::{Footprint, Home, Slabs};
+use crate::slabs::{Footprint, IndexMemory, Slabs};
 use eris_numa::Extent;
 use std::ptr::NonNull;
 
 pub(crate) struct Space {
-    home: Home,
+    home: IndexMemory,
     kinds: [Slabs; KINDS],
 }
 
@@ -25,7 +25,7 @@ pub(crate) const fn unit(kind: NodeKind) -> u32 {
 }
 
 impl Space {
-    pub(crate) fn new<K: Key + ?Sized>(home: Home) -> Self {
+    pub(crate) fn new<K: Key + ?Sized>(home: IndexMemory) -> Self {
         fn nodes<T: Node>() -> Slabs {
             Slabs::new(unit(T::KIND), NODE_BITS, [size_of::<T>()])
         }
@@ -48,7 +48,7 @@ impl Space {
         Space { home, kinds }
     }
 
-    pub(crate) fn home(&self) -> &Home {
+    pub(crate) fn home(&self) -> &IndexMemory {
         &self.home
     }
 
@@ -104,8 +104,8 @@ impl Space {
     /// As [`Space::node`], for `A` and `old`.
     pub(crate) unsafe fn convert<A, B>(&mut self, old: Ref) -> Result<Ref, IndexError>
     where
-        A: super::node::Branch,
-        B: super::node::Branch<Child = A::Child>,
+        A: super::node::BranchNode,
+        B: super::node::BranchNode<Child = A::Child>,
     {
         let new = self.take::<B>()?;
         // SAFETY: by contract, and just taken; two slots, so that one may be changed while the other is read.

@@ -1,11 +1,11 @@
 //! What a slot holds of a key, and where it belongs.
 
-use crate::art::Layout;
+use crate::art::KeyLayout;
 use foldhash::quality::FixedState;
 use std::hash::{BuildHasher, Hasher};
 
 /// How the hash index handles a type of keys; not for use from outside.
-pub trait Hashed: Layout {
+pub trait Hashed: KeyLayout {
     /// What a slot holds: a number itself, the hash of a string of bytes, which is never zero.
     fn word(key: Self::View<'_>, hasher: &FixedState) -> u64;
     /// The key of a word. Numbers only.

@@ -2,15 +2,15 @@
 
 use crate::IndexError;
 use crate::prefetch::prefetch;
-use crate::slabs::{Home, SLAB_BITS};
+use crate::slabs::{IndexMemory, SLAB_BITS};
 use eris_numa::{Buffer, Extent};
 use std::ptr::NonNull;
 
 /// Slots of the largest table, which is one huge page.
-pub(super) const LARGEST: usize = (1 << SLAB_BITS) / size_of::<Slot>();
+pub(super) const LARGEST: usize = (1 << SLAB_BITS) / size_of::<HashSlot>();
 
 /// Word and payload; the word zero says that the slot is free.
-type Slot = [u64; 2];
+type HashSlot = [u64; 2];
 
 pub(super) struct SlotTable {
     slots: Buffer,
@@ -23,10 +23,10 @@ impl SlotTable {
     /// Slots of the smallest.
     pub(super) const SMALLEST: usize = 32;
 
-    pub(super) fn new(home: &Home, capacity: usize, depth: u32) -> Result<Self, IndexError> {
+    pub(super) fn new(home: &IndexMemory, capacity: usize, depth: u32) -> Result<Self, IndexError> {
         let slots = home
             .memory
-            .allocate(home.object, capacity * size_of::<Slot>())?;
+            .allocate(home.object, capacity * size_of::<HashSlot>())?;
         Ok(SlotTable {
             slots,
             used: 0,
@@ -47,7 +47,7 @@ impl SlotTable {
     }
 
     pub(super) fn capacity(&self) -> usize {
-        self.slots.len() / size_of::<Slot>()
+        self.slots.len() / size_of::<HashSlot>()
     }
 
     pub(super) fn is_full(&self) -> bool {
@@ -55,12 +55,12 @@ impl SlotTable {
     }
 
     #[inline(always)]
-    fn slots(&self) -> &[Slot] {
+    fn slots(&self) -> &[HashSlot] {
         self.slots.as_slice::<u64>().as_chunks().0
     }
 
     #[inline(always)]
-    fn slots_mut(&mut self) -> &mut [Slot] {
+    fn slots_mut(&mut self) -> &mut [HashSlot] {
         self.slots.as_mut_slice::<u64>().as_chunks_mut().0
     }
 

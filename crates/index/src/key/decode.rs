@@ -2,7 +2,7 @@
 
 use super::{Fixed, NULL, fixed};
 
-/// Takes a key of [`super::Encoder`] apart again, column by column: each method is the counterpart of one there.
+/// Takes a key of [`super::KeyEncoder`] apart again, column by column: each method is the counterpart of one there.
 ///
 /// # Panics
 /// All methods, if the key has not such a column there.

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 /// A value of a column, NULL included where the column is nullable.
 #[derive(Clone, Debug)]
-enum Value {
+enum TestValue {
     Boolean(bool),
     Int8(i8),
     Int16(i16),
@@ -20,10 +20,10 @@ enum Value {
     Text(String),
 }
 
-use Value::*;
+use TestValue::*;
 
 /// SQL's order, by the order of Rust's values.
-fn compare(a: &Value, b: &Value) -> Ordering {
+fn compare(a: &TestValue, b: &TestValue) -> Ordering {
     match (a, b) {
         (Boolean(a), Boolean(b)) => a.cmp(b),
         (Int8(a), Int8(b)) => a.cmp(b),
@@ -42,8 +42,8 @@ fn compare(a: &Value, b: &Value) -> Ordering {
     }
 }
 
-fn encode(columns: &[Option<Value>], nullable: &[bool]) -> Vec<u8> {
-    let mut encoder = Encoder::new();
+fn encode(columns: &[Option<TestValue>], nullable: &[bool]) -> Vec<u8> {
+    let mut encoder = KeyEncoder::new();
     for (value, nullable) in columns.iter().zip(nullable) {
         let Some(value) = value else {
             encoder.push_null();
@@ -72,7 +72,7 @@ fn encode(columns: &[Option<Value>], nullable: &[bool]) -> Vec<u8> {
 }
 
 /// The key's columns again, of the same types as `like`.
-fn decode(key: &[u8], like: &[Option<Value>], nullable: &[bool]) -> Vec<Option<Value>> {
+fn decode(key: &[u8], like: &[Option<TestValue>], nullable: &[bool]) -> Vec<Option<TestValue>> {
     let mut decoder = Decoder::new(key);
     let mut values = Vec::new();
     for (like, nullable) in like.iter().zip(nullable) {
@@ -100,7 +100,7 @@ fn decode(key: &[u8], like: &[Option<Value>], nullable: &[bool]) -> Vec<Option<V
     values
 }
 
-fn order(a: &[Option<Value>], b: &[Option<Value>]) -> Ordering {
+fn order(a: &[Option<TestValue>], b: &[Option<TestValue>]) -> Ordering {
     let columns = a.iter().zip(b).map(|(a, b)| match (a, b) {
         (None, None) => Ordering::Equal,
         (None, Some(_)) => Ordering::Less,
@@ -113,8 +113,8 @@ fn order(a: &[Option<Value>], b: &[Option<Value>]) -> Ordering {
 /// Two values of one column: near each other, equal or anywhere.
 fn two<T: Clone + std::fmt::Debug + 'static>(
     one: impl Strategy<Value = T> + Clone + 'static,
-    make: fn(T) -> Value,
-) -> BoxedStrategy<(Value, Value)> {
+    make: fn(T) -> TestValue,
+) -> BoxedStrategy<(TestValue, TestValue)> {
     let pair = prop_oneof![
         3 => (one.clone(), one.clone()),
         1 => one.prop_map(|value| (value.clone(), value)),
@@ -126,7 +126,7 @@ fn edges<T: Arbitrary + Clone + 'static>(edges: Vec<T>) -> BoxedStrategy<T> {
     prop_oneof![any::<T>(), prop::sample::select(edges)].boxed()
 }
 
-fn column() -> BoxedStrategy<(Value, Value)> {
+fn column() -> BoxedStrategy<(TestValue, TestValue)> {
     const NAN: f64 = f64::NAN;
     let f64s = vec![
         0.0,
@@ -186,7 +186,7 @@ fn column() -> BoxedStrategy<(Value, Value)> {
 }
 
 /// Two rows of the same columns, and which columns are nullable.
-fn rows() -> impl Strategy<Value = (Vec<Option<Value>>, Vec<Option<Value>>, Vec<bool>)> {
+fn rows() -> impl Strategy<Value = (Vec<Option<TestValue>>, Vec<Option<TestValue>>, Vec<bool>)> {
     let column = (column(), any::<bool>(), 0..6u8).prop_map(|((a, b), nullable, which)| {
         let is_null = |number| nullable && which == number;
         (
@@ -226,7 +226,7 @@ proptest! {
     /// All keys that begin so lie between the beginning and its successor, all others outside.
     #[test]
     fn a_successor_ends_what_begins_so(start in prop::collection::vec(prop_oneof![any::<u8>(), Just(255)], 0..4), key: [u8; 5]) {
-        let mut encoder = Encoder::new();
+        let mut encoder = KeyEncoder::new();
         start.iter().for_each(|byte| { encoder.push(*byte); });
         let ends = encoder.successor();
         let inside = key[..] >= start[..] && (!ends || key[..] < *encoder.bytes());

@@ -3,7 +3,7 @@
 
 use super::registers::{at_most, field, load, splat, store, subtract, widen_u32};
 use crate::condition::Bitmap;
-use crate::layout::{CacheLine, Lane, Plain, Row, rows};
+use crate::layout::{CacheLine, Lane, PlainWord, RowBits, rows};
 use crate::{MASK_WORDS, VECTOR, portable};
 use std::arch::x86_64::*;
 
@@ -132,7 +132,13 @@ fn probe_registers<T: Lane>(
 /// Part `i` of the bit numbers of a row: 16, saturated to 32 bits.
 #[inline]
 #[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt")]
-fn bits_u32<T: Lane>(width: u8, vector: &[u64], row: &Row, i: usize, first: __m512i) -> __m512i {
+fn bits_u32<T: Lane>(
+    width: u8,
+    vector: &[u64],
+    row: &RowBits,
+    i: usize,
+    first: __m512i,
+) -> __m512i {
     let bits = |half| subtract::<T>(field::<T>(width, vector, row, half), first);
     match T::BITS {
         16 => widen_u32::<T>(bits(i / 2), i % 2),
@@ -216,7 +222,7 @@ fn probe_memory<T: Lane>(
 /// To the first 32 bytes of `out`.
 #[inline]
 #[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt")]
-fn store_256<V: Plain>(out: &mut [V], value: __m256i) {
+fn store_256<V: PlainWord>(out: &mut [V], value: __m256i) {
     assert!(size_of_val(out) >= 32);
     // SAFETY: `out` has 32 bytes, and any bits are a value of a plain type.
     unsafe { _mm256_storeu_si256(out.as_mut_ptr().cast(), value) }
@@ -225,7 +231,7 @@ fn store_256<V: Plain>(out: &mut [V], value: __m256i) {
 /// To the first 16 bytes of `out`.
 #[inline]
 #[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt")]
-fn store_128<V: Plain>(out: &mut [V], value: __m128i) {
+fn store_128<V: PlainWord>(out: &mut [V], value: __m128i) {
     assert!(size_of_val(out) >= 16);
     // SAFETY: `out` has 16 bytes, and any bits are a value of a plain type.
     unsafe { _mm_storeu_si128(out.as_mut_ptr().cast(), value) }

@@ -1,6 +1,6 @@
 //! Registers of 512 bits: load, store, and what is done to all lanes, whatever their type.
 
-use crate::layout::{Lane, Plain, Row, max_value, vector_words};
+use crate::layout::{Lane, PlainWord, RowBits, max_value, vector_words};
 use std::arch::x86_64::*;
 
 /// The same number in each lane.
@@ -18,7 +18,7 @@ pub(super) fn splat<T: Lane>(value: u64) -> __m512i {
 /// Half (0 or 1) of a row of a vector: a row is two registers.
 #[inline]
 #[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt")]
-pub(super) fn field<T: Lane>(width: u8, vector: &[u64], row: &Row, half: usize) -> __m512i {
+pub(super) fn field<T: Lane>(width: u8, vector: &[u64], row: &RowBits, half: usize) -> __m512i {
     debug_assert!(half < 2 && vector.len() == vector_words(width));
     let load = |word: u32| {
         // SAFETY: the words of a number take 128 bytes whatever the lane, and `word` is below `width`, so that
@@ -79,7 +79,7 @@ pub(super) fn at_most<T: Lane>(a: __m512i, b: __m512i) -> u64 {
 /// The first 64 bytes of `values`.
 #[inline]
 #[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt")]
-pub(super) fn load<V: Plain>(values: &[V]) -> __m512i {
+pub(super) fn load<V: PlainWord>(values: &[V]) -> __m512i {
     assert!(size_of_val(values) >= 64);
     // SAFETY: `values` has 64 bytes, without padding.
     unsafe { _mm512_loadu_si512(values.as_ptr().cast()) }
@@ -88,7 +88,7 @@ pub(super) fn load<V: Plain>(values: &[V]) -> __m512i {
 /// To the first 64 bytes of `out`.
 #[inline]
 #[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt")]
-pub(super) fn store<V: Plain>(out: &mut [V], value: __m512i) {
+pub(super) fn store<V: PlainWord>(out: &mut [V], value: __m512i) {
     assert!(size_of_val(out) >= 64);
     // SAFETY: `out` has 64 bytes, and any bits are a value of a plain type.
     unsafe { _mm512_storeu_si512(out.as_mut_ptr().cast(), value) }

@@ -209,11 +209,11 @@ fn from_ends(table: &PartitionTable, transfers: &[(Shift, AeuId)]) -> Vec<usize>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::key_index::layout::Layout;
+    use crate::key_index::layout::NewestTable;
 
     #[test]
     fn what_goes_from_an_end_of_a_range_goes_from_there_inwards() {
-        let table = Layout::new([(0, AeuId(0)), (100, AeuId(1)), (200, AeuId(0))]).newest();
+        let table = NewestTable::new([(0, AeuId(0)), (100, AeuId(1)), (200, AeuId(0))]).newest();
         let order = |parts: &[(u64, u64)]| {
             let transfer = |&(low, high)| {
                 let to = AeuId(7);

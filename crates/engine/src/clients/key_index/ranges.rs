@@ -20,16 +20,16 @@ const AT_ONCE: usize = 1_024;
 const KEPT: usize = 4_096;
 
 /// Ranges that are being read.
-pub(crate) struct Reading {
+pub(crate) struct RangeReading {
     table: Arc<PartitionTable>,
     limit: usize,
     /// What was found so far of each range.
     found: Vec<Vec<(u64, u64)>>,
     /// Those that have neither all their entries nor enough.
-    open: Vec<Open>,
+    open: Vec<OpenRange>,
 }
 
-struct Open {
+struct OpenRange {
     range: usize,
     /// What is still to be read.
     next: u64,
@@ -38,17 +38,17 @@ struct Open {
     before: usize,
 }
 
-impl Reading {
+impl RangeReading {
     pub fn new(table: Arc<PartitionTable>, ranges: &[RangeInclusive<u64>], limit: usize) -> Self {
         let wanted = ranges.iter().enumerate();
         let wanted = wanted.filter(|(_, keys)| limit > 0 && !keys.is_empty());
-        let open = wanted.map(|(range, keys)| Open {
+        let open = wanted.map(|(range, keys)| OpenRange {
             range,
             next: *keys.start(),
             last: *keys.end(),
             before: 0,
         });
-        Reading {
+        RangeReading {
             table,
             limit,
             found: vec![Vec::new(); ranges.len()],
@@ -135,7 +135,7 @@ impl KeyClient {
         self.check_dropped()?;
         let mut found = Vec::with_capacity(ranges.len());
         for ranges in ranges.chunks(AT_ONCE) {
-            let mut reading = Reading::new(self.newest_table(), ranges, limit);
+            let mut reading = RangeReading::new(self.newest_table(), ranges, limit);
             while self.push_next(&mut reading) {
                 let parts = self.execute()?;
                 self.gather_ranges(parts, &mut reading);
@@ -146,7 +146,7 @@ impl KeyClient {
     }
 
     /// Adds the parts of the next exchange; says whether there are any.
-    pub(crate) fn push_next(&mut self, reading: &mut Reading) -> bool {
+    pub(crate) fn push_next(&mut self, reading: &mut RangeReading) -> bool {
         let reads = reading.next_reads();
         for of_owner in reads.chunk_by(|a, b| a.0 == b.0) {
             let mut batch = self.empty(KeyOperation::Ranges);
@@ -159,7 +159,7 @@ impl KeyClient {
     pub(crate) fn gather_ranges(
         &mut self,
         parts: impl Iterator<Item = Box<KeyBatch>>,
-        reading: &mut Reading,
+        reading: &mut RangeReading,
     ) {
         let mut news = None;
         for mut batch in parts {

@@ -31,7 +31,7 @@ const MOST_ALIKE: usize = 8 * ROWS_AT_ONCE;
 const READ_AT_ONCE: usize = 1_024;
 
 /// Rows in the order of their keys.
-struct Sorted {
+struct RowsByKey {
     batch: RecordBatch,
     ids: Vec<RowId>,
     numbers: Vec<i64>,
@@ -134,7 +134,7 @@ impl Engine {
         assignment: &Assignment,
         (low, high): (i64, i64),
         enough: usize,
-    ) -> Result<Option<(Vec<Sorted>, i64)>, EngineError> {
+    ) -> Result<Option<(Vec<RowsByKey>, i64)>, EngineError> {
         let columns = 0..object.schema.fields().len() as u32;
         let columns: Vec<ColumnId> = columns.map(ColumnId).collect();
         let is_word = is_word(object.key_types());
@@ -144,7 +144,7 @@ impl Engine {
             assignment.clipped(&keys, low, end)
         };
         let mut keys = behind(Bound::Unbounded, (low > i64::MIN).then_some(low));
-        let (mut rows, mut count): (Vec<Sorted>, usize) = (Vec::new(), 0);
+        let (mut rows, mut count): (Vec<RowsByKey>, usize) = (Vec::new(), 0);
         let mut client = self.rows(object.id)?;
         loop {
             let Some(part) = client.try_sorted(&keys, READ_AT_ONCE, &columns).await? else {
@@ -157,7 +157,7 @@ impl Engine {
                 let of_key = object.key_columns(&batch);
                 let numbers = assignment.routing(&Keys::of(&of_key, 0, ids.len()));
                 keys = behind(Bound::Excluded(Keys::of(&of_key, last, 1)), None);
-                rows.push(Sorted {
+                rows.push(RowsByKey {
                     batch,
                     ids,
                     numbers,
@@ -181,7 +181,7 @@ impl Engine {
 
 /// Takes the rows with the greatest number away, of which there may be more, unless all have it; the last number of
 /// which all rows are left.
-fn cut(rows: &mut Vec<Sorted>, is_word: bool) -> Option<i64> {
+fn cut(rows: &mut Vec<RowsByKey>, is_word: bool) -> Option<i64> {
     let last = *rows.last()?.numbers.last()?;
     if is_word {
         return Some(last);

@@ -234,7 +234,7 @@ impl RowChanges {
                 owners.push((Arc::clone(&change.object), aeu));
             }
         }
-        let mut open = Open {
+        let mut open = OpenStatement {
             client: &mut self.client,
             statement,
             owners,
@@ -359,14 +359,14 @@ impl ObjectChange {
 }
 
 /// A statement that owners may have prepared. Dropped before its commit, it is given up.
-struct Open<'a> {
+struct OpenStatement<'a> {
     client: &'a mut Client,
     statement: Arc<Statement>,
     owners: Vec<(Arc<DataObject>, AeuId)>,
     has_ended: bool,
 }
 
-impl Open<'_> {
+impl OpenStatement<'_> {
     /// Tells all owners. From here on nobody can stop it.
     fn commit(&mut self, engine: &Engine, commit: CommitPoint) {
         assert!(
@@ -395,7 +395,7 @@ impl Open<'_> {
     }
 }
 
-impl Drop for Open<'_> {
+impl Drop for OpenStatement<'_> {
     fn drop(&mut self) {
         if self.has_ended {
             return;

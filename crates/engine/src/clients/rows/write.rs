@@ -9,7 +9,7 @@ use super::{
 };
 use crate::clients::exchange::Exchange;
 use crate::error::EngineError;
-use crate::held::partition::{Change, Changed, Expected, New};
+use crate::held::partition::{Changed, Expected, New, RowChange};
 use crate::object::keys::Keys;
 use crate::protocol::rows::RowOperation;
 use crate::protocol::statements::Abort;
@@ -19,7 +19,7 @@ use eris_types::{AeuId, RowId};
 use std::sync::Arc;
 
 /// What became of a change that depends on what was there.
-enum Outcome {
+enum ChangeOutcome {
     Done(u64),
     Unexpected,
     Unchanged,
@@ -46,7 +46,7 @@ impl RowClient {
         let keys = Arc::new(self.keys_of(&rows));
         let new = New::Rows(rows);
         match self.write(&keys, Expected::Any, new).await? {
-            Outcome::Done(replaced) => Ok(replaced),
+            ChangeOutcome::Done(replaced) => Ok(replaced),
             _ => unreachable!("everything was expected"),
         }
     }
@@ -60,7 +60,7 @@ impl RowClient {
         let keys = Arc::new(self.keys_of(&rows));
         let nobody = Expected::Exactly(vec![None; rows.num_rows()]);
         let outcome = self.write(&keys, nobody, New::Rows(rows)).await?;
-        Ok(matches!(outcome, Outcome::Done(_)))
+        Ok(matches!(outcome, ChangeOutcome::Done(_)))
     }
 
     /// Removes the rows that have keys; returns how many there were. All or nothing.
@@ -74,7 +74,7 @@ impl RowClient {
         self.check_types(keys);
         let (keys, _) = without_nulls(keys);
         match self.write(&keys, Expected::Any, New::Nothing).await? {
-            Outcome::Done(removed) => Ok(removed),
+            ChangeOutcome::Done(removed) => Ok(removed),
             _ => unreachable!("everything was expected"),
         }
     }
@@ -98,7 +98,7 @@ impl RowClient {
         let outcome = self
             .write(&keys_found(found), expected, New::Rows(rows))
             .await?;
-        Ok(matches!(outcome, Outcome::Done(_)))
+        Ok(matches!(outcome, ChangeOutcome::Done(_)))
     }
 
     /// Has its owner compute the row that is to have a key from the one that has it: in one go, where the row is, so
@@ -119,10 +119,10 @@ impl RowClient {
         assert_eq!(keys.len(), 1, "one key");
         let computed = self.write(&keys, Expected::Any, New::Computed(compute));
         Ok(match computed.await? {
-            Outcome::Done(_) => Computed::Put,
-            Outcome::Unchanged => Computed::Same,
-            Outcome::Rejected => Computed::Rejected,
-            Outcome::Unexpected => unreachable!("everything was expected"),
+            ChangeOutcome::Done(_) => Computed::Put,
+            ChangeOutcome::Unchanged => Computed::Same,
+            ChangeOutcome::Rejected => Computed::Rejected,
+            ChangeOutcome::Unexpected => unreachable!("everything was expected"),
         })
     }
 
@@ -136,7 +136,7 @@ impl RowClient {
         let outcome = self
             .write(&keys_found(found), expected, New::Nothing)
             .await?;
-        Ok(matches!(outcome, Outcome::Done(_)))
+        Ok(matches!(outcome, ChangeOutcome::Done(_)))
     }
 
     /// Changes the rows of keys.
@@ -145,7 +145,7 @@ impl RowClient {
         keys: &Arc<Keys>,
         expected: Expected,
         new: New,
-    ) -> Result<Outcome, EngineError> {
+    ) -> Result<ChangeOutcome, EngineError> {
         let is_assigned = self.object.ranges.get().is_some();
         for _ in 0..OFFERS {
             // While it is shared, keys stay whose they are.
@@ -160,7 +160,7 @@ impl RowClient {
             let Some(owner) = owner.filter(|_| keys.len() <= AT_ONCE) else {
                 break;
             };
-            let change = Change {
+            let change = RowChange {
                 statement: self.engine.next_statement(),
                 keys: Arc::clone(keys),
                 expected: expected.clone(),
@@ -174,15 +174,15 @@ impl RowClient {
                     self.engine
                         .shared()
                         .collect_after(self.object.id, deleted, at);
-                    return Ok(Outcome::Done(deleted));
+                    return Ok(ChangeOutcome::Done(deleted));
                 }
                 Changed::Unexpected => {
                     self.see_changes().await;
-                    return Ok(Outcome::Unexpected);
+                    return Ok(ChangeOutcome::Unexpected);
                 }
                 Changed::Unchanged => {
                     self.see_changes().await;
-                    return Ok(Outcome::Unchanged);
+                    return Ok(ChangeOutcome::Unchanged);
                 }
                 Changed::Failed(error) => return Err(error),
                 Changed::Rejected => break,
@@ -193,12 +193,12 @@ impl RowClient {
         let rows = match new {
             New::Nothing => None,
             New::Rows(rows) => Some(rows),
-            New::Computed(_) => return Ok(Outcome::Rejected),
+            New::Computed(_) => return Ok(ChangeOutcome::Rejected),
         };
         let mut writer = self.engine.changer(self.object.id).await?;
         let current = self.fetch_alone(keys, &Arc::default()).await?.ids;
         if matches!(&expected, Expected::Exactly(expected) if *expected != current) {
-            return Ok(Outcome::Unexpected);
+            return Ok(ChangeOutcome::Unexpected);
         }
         let mut deleted: Vec<RowId> = current.into_iter().flatten().collect();
         // Of a key that is named twice; if it is to have two rows, its owner rejects them.
@@ -210,11 +210,15 @@ impl RowClient {
             writer.append(rows).await?;
         }
         writer.commit().await?;
-        Ok(Outcome::Done(count))
+        Ok(ChangeOutcome::Done(count))
     }
 
     /// Has one owner execute a change.
-    async fn change(&mut self, owner: AeuId, mut change: Change) -> Result<Changed, EngineError> {
+    async fn change(
+        &mut self,
+        owner: AeuId,
+        mut change: RowChange,
+    ) -> Result<Changed, EngineError> {
         let object = self.object.clone();
         // It goes to the owner with the change: whoever gives the statement up may not give the write lock away.
         self.wait_for_write_lock().await;

@@ -8,7 +8,7 @@
 use super::packing::{Packing, Sorter, bits};
 use super::{AddedRow, SLICE, words};
 use crate::held::unique::Added;
-use eris_column::Home;
+use eris_column::ObjectMemory;
 use eris_index::{Build, IndexError};
 use eris_numa::Buffer;
 
@@ -68,7 +68,11 @@ impl Buckets {
     }
 
     /// Does some more work.
-    pub fn step(&mut self, added: &[Added], home: Home<'_>) -> Result<Distributed, IndexError> {
+    pub fn step(
+        &mut self,
+        added: &[Added],
+        home: ObjectMemory<'_>,
+    ) -> Result<Distributed, IndexError> {
         self.phase = match std::mem::replace(&mut self.phase, BucketPhase::Over) {
             BucketPhase::Counting(part) => match added.get(part) {
                 Some(rows) => {

@@ -18,7 +18,7 @@ const MOST_RUNS: usize = 1 << 16;
 
 /// Keys of a part that ascend.
 #[derive(Clone, Copy)]
-struct Run {
+struct AscendingRun {
     from: AddedRow,
     keys: usize,
     least: u64,
@@ -29,7 +29,7 @@ struct Run {
 #[derive(Default)]
 pub(super) struct Survey {
     /// Unless there are too many.
-    runs: Vec<Run>,
+    runs: Vec<AscendingRun>,
     is_mixed: bool,
     keys: usize,
     parts: usize,
@@ -38,8 +38,8 @@ pub(super) struct Survey {
 }
 
 /// Runs that lie one above the other, in order.
-pub(super) struct Runs {
-    runs: Vec<Run>,
+pub(super) struct AscendingRuns {
+    runs: Vec<AscendingRun>,
     /// The run that is to be read next, and the key in it.
     next: (usize, usize),
 }
@@ -79,7 +79,7 @@ impl Survey {
             }
             let pairs = words[from..].windows(2);
             let keys = 1 + pairs.take_while(|pair| pair[0] < pair[1]).count();
-            self.runs.push(Run {
+            self.runs.push(AscendingRun {
                 from: AddedRow::new(part, from),
                 keys,
                 least: words[from],
@@ -95,14 +95,14 @@ impl Survey {
     }
 
     /// The runs, if no two of them have keys between each other's.
-    pub fn into_runs(mut self) -> Option<Runs> {
+    pub fn into_runs(mut self) -> Option<AscendingRuns> {
         if self.is_mixed {
             return None;
         }
         self.runs.sort_unstable_by_key(|run| run.least);
         let mut pairs = self.runs.windows(2);
         let is_in_order = pairs.all(|pair| pair[0].greatest < pair[1].least);
-        is_in_order.then_some(Runs {
+        is_in_order.then_some(AscendingRuns {
             runs: self.runs,
             next: (0, 0),
         })
@@ -124,7 +124,7 @@ fn around(a: (u64, u64), b: (u64, u64)) -> (u64, u64) {
     (a.0.min(b.0), a.1.max(b.1))
 }
 
-impl Runs {
+impl AscendingRuns {
     /// Puts some more keys into the tree; says whether there were any left.
     pub fn step(&mut self, added: &[Added], build: &mut Build<u64>) -> Result<bool, IndexError> {
         let (mut number, mut from) = self.next;

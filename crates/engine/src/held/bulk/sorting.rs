@@ -9,23 +9,23 @@
 //! Only bytes in which keys differ are sorted by, so that a few million numbers take three passes; keys that come in
 //! order take none.
 
-use super::{AddedRow, SLICE, Step};
+use super::{AddedRow, BulkStep, SLICE};
 use crate::held::primary::PrimaryIndex;
 use crate::held::unique::Added;
 use crate::object::keys::Keys;
 use crate::object::keys::word;
-use eris_column::Home;
+use eris_column::ObjectMemory;
 use eris_index::{Build, IndexError};
 use eris_numa::{Budget, Reservation};
 
 /// What is sorted: a number that orders, and the place of the row.
-type Entry = (u64, u64);
+type NumberedRow = (u64, u64);
 
 /// The work.
 pub(super) struct Sorting {
-    entries: Vec<Entry>,
+    entries: Vec<NumberedRow>,
     /// As many, while they are being sorted.
-    spare: Vec<Entry>,
+    spare: Vec<NumberedRow>,
     is_words: bool,
     /// What the first eight bytes of all keys have in common, if keys are bytes.
     common: usize,
@@ -57,7 +57,7 @@ enum SortingPhase {
 impl Sorting {
     /// For so many keys, if there is memory to sort them.
     pub fn new(keys: usize, is_words: bool, budget: &Budget) -> Option<Self> {
-        let bytes = 2 * keys * size_of::<Entry>();
+        let bytes = 2 * keys * size_of::<NumberedRow>();
         Some(Sorting {
             _reserved: budget.try_reserve(bytes as u64).ok()?,
             entries: Vec::with_capacity(keys),
@@ -71,7 +71,11 @@ impl Sorting {
     }
 
     /// Does some more work.
-    pub fn step(&mut self, added: &[Added], home: Home<'_>) -> Result<Step, IndexError> {
+    pub fn step(
+        &mut self,
+        added: &[Added],
+        home: ObjectMemory<'_>,
+    ) -> Result<BulkStep, IndexError> {
         self.phase = match std::mem::replace(&mut self.phase, SortingPhase::Done) {
             SortingPhase::Comparing(part) => {
                 match (!self.is_words).then(|| added.get(part)).flatten() {
@@ -111,7 +115,7 @@ impl Sorting {
             SortingPhase::Checking(from) => {
                 let end = self.entries.len().min(from + SLICE);
                 if let Some(place) = self.duplicate(from, end, added) {
-                    return Ok(Step::Duplicate(place));
+                    return Ok(BulkStep::Duplicate(place));
                 }
                 let (memory, object) = (home.memory.clone(), home.object);
                 match (end < self.entries.len(), self.is_words) {
@@ -122,7 +126,7 @@ impl Sorting {
             }
             SortingPhase::Words(build, from) if from == self.entries.len() => {
                 let index = PrimaryIndex::Words(build.finish()?.into());
-                return Ok(Step::Done(Box::new(index)));
+                return Ok(BulkStep::Done(Box::new(index)));
             }
             SortingPhase::Words(mut build, from) => {
                 let end = self.entries.len().min(from + SLICE);
@@ -132,7 +136,7 @@ impl Sorting {
             }
             SortingPhase::Bytes(build, from) if from == self.entries.len() => {
                 let index = PrimaryIndex::Bytes(build.finish()?.into());
-                return Ok(Step::Done(Box::new(index)));
+                return Ok(BulkStep::Done(Box::new(index)));
             }
             SortingPhase::Bytes(mut build, from) => {
                 let end = self.entries.len().min(from + SLICE);
@@ -143,7 +147,7 @@ impl Sorting {
             }
             SortingPhase::Done => unreachable!("a step after the last one"),
         };
-        Ok(Step::Again)
+        Ok(BulkStep::Again)
     }
 
     /// What follows when numbers are in order.
@@ -210,19 +214,19 @@ impl Sorting {
     fn duplicate(&self, from: usize, end: usize, added: &[Added]) -> Option<AddedRow> {
         let mut pairs = self.entries[from - 1..end].windows(2);
         let same = pairs.find(|pair| {
-            let key = |entry: Entry| AddedRow(entry.1).key(added);
+            let key = |entry: NumberedRow| AddedRow(entry.1).key(added);
             pair[0].0 == pair[1].0 && (self.is_words || key(pair[0]) == key(pair[1]))
         });
         same.map(|pair| AddedRow(pair[1].1))
     }
 }
 
-fn value(entry: &Entry, byte: u32) -> usize {
+fn value(entry: &NumberedRow, byte: u32) -> usize {
     (entry.0 >> (8 * byte) & 0xff) as usize
 }
 
 /// Sorts entries with the same number by their whole keys; the first that was not looked at, unless all were.
-fn break_ties(entries: &mut [Entry], first: usize, added: &[Added]) -> Option<usize> {
+fn break_ties(entries: &mut [NumberedRow], first: usize, added: &[Added]) -> Option<usize> {
     let mut start = first;
     while start < entries.len() {
         if start - first >= SLICE {
@@ -232,7 +236,7 @@ fn break_ties(entries: &mut [Entry], first: usize, added: &[Added]) -> Option<us
         let same = entries[start..].iter().take_while(|entry| entry.0 == word);
         let end = start + same.count();
         if end - start > 1 {
-            let key = |entry: &Entry| AddedRow(entry.1).key(added);
+            let key = |entry: &NumberedRow| AddedRow(entry.1).key(added);
             entries[start..end].sort_by(|a, b| key(a).cmp(key(b)));
         }
         start = end;

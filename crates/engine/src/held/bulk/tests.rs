@@ -35,9 +35,9 @@ fn texts(all: &[u64], part: usize) -> Vec<Added> {
 }
 
 /// The last step, and how the keys were brought into order.
-fn run(added: &[Added], budget: u64) -> (Step, String) {
+fn run(added: &[Added], budget: u64) -> (BulkStep, String) {
     let memory = Memory::new(&Topology::fake(1, 1), HugePages::Auto, Some(budget)).unwrap();
-    let home = Home {
+    let home = ObjectMemory {
         memory: &memory.node(NodeId(0)),
         object: ObjectId(1),
     };
@@ -45,7 +45,7 @@ fn run(added: &[Added], budget: u64) -> (Step, String) {
     let mut how = String::new();
     loop {
         match bulk.step(added, home).expect("memory") {
-            Step::Again => how = format!("{:?}", bulk.0),
+            BulkStep::Again => how = format!("{:?}", bulk.0),
             last => return (last, how),
         }
     }
@@ -60,7 +60,7 @@ fn check(all: Vec<u64>, part: usize, random: &mut Random, how: &str) {
         let added = to_parts(&all, part);
         let (last, did) = run(&added, 1 << 30);
         assert_eq!(did, how);
-        let Step::Done(index) = last else {
+        let BulkStep::Done(index) = last else {
             panic!("{} keys, {how}: no tree", all.len());
         };
         let expected: BTreeMap<u64, RowId> = (0..all.len())
@@ -81,7 +81,7 @@ fn check(all: Vec<u64>, part: usize, random: &mut Random, how: &str) {
         let other = other + usize::from(other >= one);
         twice[one] = twice[other];
         let added = to_parts(&twice, part);
-        let (Step::Duplicate(place), _) = run(&added, 1 << 30) else {
+        let (BulkStep::Duplicate(place), _) = run(&added, 1 << 30) else {
             panic!("{} keys, {how}: {one} is as {other}", all.len());
         };
         let at = place.part() * part + place.row();
@@ -93,7 +93,7 @@ fn check(all: Vec<u64>, part: usize, random: &mut Random, how: &str) {
         sorted.sort_unstable();
         let mut pairs = sorted.windows(2);
         if let Some(least) = pairs.find(|pair| pair[0] == pair[1]) {
-            let (Step::Duplicate(place), _) = run(&to_parts(&halves, part), 1 << 30) else {
+            let (BulkStep::Duplicate(place), _) = run(&to_parts(&halves, part), 1 << 30) else {
                 panic!("{} keys, {how}: {} is there twice", all.len(), least[0]);
             };
             assert_eq!(halves[place.part() * part + place.row()], least[0]);
@@ -161,6 +161,6 @@ fn without_memory_to_sort_in_nothing_is_made() {
     shuffle(&mut all, &mut Random::new(1));
     for added in [words(&all, 10_000), texts(&all, 10_000)] {
         let (last, _) = run(&added, 100_000);
-        assert!(matches!(last, Step::NoRoom));
+        assert!(matches!(last, BulkStep::NoRoom));
     }
 }

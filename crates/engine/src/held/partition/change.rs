@@ -19,7 +19,7 @@ use crate::held::unique::rejected;
 use crate::object::keys::Keys;
 use crate::sequencer::Sequencer;
 use arrow_array::RecordBatch;
-use eris_column::Home;
+use eris_column::ObjectMemory;
 use eris_home::{Becomes, Compute};
 use eris_store::{Encoder, StoreError};
 use eris_types::{RowId, StatementId, Timestamp};
@@ -29,7 +29,7 @@ use tokio::sync::OwnedRwLockReadGuard;
 
 /// What is to be done.
 #[derive(Debug)]
-pub(crate) struct Change {
+pub(crate) struct RowChange {
     pub statement: StatementId,
     /// All of this partition; none of an object without a key.
     pub keys: Arc<Keys>,
@@ -81,18 +81,23 @@ pub(crate) enum Changed {
 
 impl Partition {
     /// Executes a change.
-    pub fn change(&mut self, change: &Change, home: Home<'_>, sequencer: &Sequencer) -> Changed {
+    pub fn change(
+        &mut self,
+        change: &RowChange,
+        home: ObjectMemory<'_>,
+        sequencer: &Sequencer,
+    ) -> Changed {
         let changed = self.try_change(change, home, sequencer);
         changed.unwrap_or_else(Changed::Failed)
     }
 
     fn try_change(
         &mut self,
-        change: &Change,
-        home: Home<'_>,
+        change: &RowChange,
+        home: ObjectMemory<'_>,
         sequencer: &Sequencer,
     ) -> Result<Changed, EngineError> {
-        let Change {
+        let RowChange {
             statement, keys, ..
         } = change;
         if self.is_prepared_by_another(*statement) {
@@ -158,7 +163,7 @@ impl Partition {
     pub(super) fn encode(
         &self,
         rows: RecordBatch,
-        home: Home<'_>,
+        home: ObjectMemory<'_>,
     ) -> Result<Option<Encoder>, EngineError> {
         let mut encoder = Encoder::new(self.object.schema.clone(), vec![rows]);
         if !encoder.look_up(&self.dictionaries).is_empty() {
@@ -202,7 +207,7 @@ impl Uncommitted<'_> {
     fn write(
         &mut self,
         added: Option<Encoder>,
-        home: Home<'_>,
+        home: ObjectMemory<'_>,
     ) -> Result<(Option<RowId>, Vec<RowId>), EngineError> {
         let mut first = None;
         if let Some(added) = added {
@@ -252,7 +257,7 @@ impl Uncommitted<'_> {
         at: Timestamp,
         first: Option<RowId>,
         deleted: &[RowId],
-        home: Home<'_>,
+        home: ObjectMemory<'_>,
         sequencer: &Sequencer,
     ) -> Changed {
         self.is_committed = true;

@@ -19,7 +19,7 @@ use crate::error::store_error;
 use crate::object::keys::Keys;
 use crate::object::statement::Statement;
 use arrow_array::RecordBatch;
-use eris_column::Home;
+use eris_column::ObjectMemory;
 use eris_types::{RowId, StatementId};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -54,7 +54,7 @@ pub(crate) enum Prepared {
 
 impl Partition {
     /// Does all of a statement but the commit.
-    pub fn prepare(&mut self, prepare: &Prepare, home: Home<'_>) -> Prepared {
+    pub fn prepare(&mut self, prepare: &Prepare, home: ObjectMemory<'_>) -> Prepared {
         let statement = prepare.statement.id;
         // Its Abort has come before it.
         if prepare.statement.aborted.load(Ordering::Acquire) {
@@ -75,7 +75,11 @@ impl Partition {
         prepared
     }
 
-    fn try_prepare(&mut self, prepare: &Prepare, home: Home<'_>) -> Result<Prepared, EngineError> {
+    fn try_prepare(
+        &mut self,
+        prepare: &Prepare,
+        home: ObjectMemory<'_>,
+    ) -> Result<Prepared, EngineError> {
         let statement = prepare.statement.id;
         let index = self.index.as_ref().expect("the object has a key");
         let current = index.get_many(&prepare.keys);

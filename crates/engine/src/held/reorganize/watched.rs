@@ -1,7 +1,7 @@
 //! An index whose lookups are sampled, and which reorganises itself when that is worth it.
 
 use super::policy::{PER_UNIT, Policy};
-use super::work::{ReorganizationPhase, Work};
+use super::work::{ReorganizationPhase, ReorganizationWork};
 use super::{ReorganizationCause, ReorganizationEffect, ReorganizationState};
 use eris_index::{Art, BatchError, IndexError, Key, Samples};
 use eris_numa::NodeMemory;
@@ -22,7 +22,7 @@ pub(crate) struct Watched<K: Key + ?Sized> {
     policy: Policy,
     /// How many samples are to be taken before the policy looks at them.
     due: u64,
-    work: Option<Box<Work<K>>>,
+    work: Option<Box<ReorganizationWork<K>>>,
     /// Of the newest reorganisation that ended.
     last: Option<ReorganizationEffect>,
     ended: u64,
@@ -132,7 +132,11 @@ impl<K: Key + ?Sized> Watched<K> {
         let bytes = (samples.len() * 3 * (size_of::<K::Owned>() + 32)) as u64;
         match self.tree.memory().budget().try_reserve(bytes) {
             Ok(reserved) => {
-                self.work = Some(Box::new(Work::new(cause, samples.take(), reserved)));
+                self.work = Some(Box::new(ReorganizationWork::new(
+                    cause,
+                    samples.take(),
+                    reserved,
+                )));
             }
             Err(denied) => {
                 self.end(ReorganizationEffect::new(cause, 0).with_failure(&denied.to_string()))

@@ -29,7 +29,7 @@ pub(super) enum ReorganizationPhase {
 pub(super) const PHASES: usize = 3;
 
 /// A reorganisation under way.
-pub(super) struct Work<K: Key + ?Sized> {
+pub(super) struct ReorganizationWork<K: Key + ?Sized> {
     stage: Stage<K>,
     /// The samples, the oldest first.
     asked: Vec<K::Owned>,
@@ -50,10 +50,10 @@ enum Stage<K: Key + ?Sized> {
     Done,
 }
 
-impl<K: Key + ?Sized> Work<K> {
+impl<K: Key + ?Sized> ReorganizationWork<K> {
     /// `reserved` is the memory that this takes.
     pub fn new(cause: ReorganizationCause, asked: Vec<K::Owned>, reserved: Reservation) -> Self {
-        Work {
+        ReorganizationWork {
             stage: Stage::Counting(BTreeMap::new()),
             effect: ReorganizationEffect::new(cause, asked.len() as u64),
             asked,

@@ -11,8 +11,8 @@ use std::ops::Range;
 const FEW: usize = 32;
 
 impl OwnedKeys {
-    /// Executes batches, each with whoever wants it done, in their order; lookups that follow each other become one if they have few keys for each
-    /// segment. What belongs to others is left.
+    /// Executes batches, each with whoever wants it done, in their order. Lookups that follow each other become one if
+    /// they have few keys for each segment. What belongs to others is left.
     pub fn execute<A>(&mut self, batches: &mut [(A, Box<KeyBatch>)]) {
         self.note_work();
         let keys = batches.iter().map(|(_, batch)| batch.left());

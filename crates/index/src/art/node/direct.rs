@@ -7,7 +7,7 @@
 //! leaves at most two in its line: rarely, and in time, for the children of a node that has become too large are rarely
 //! crowded in few lines. Where they are, it stays as it is until they get fewer there; the last two are always noticed.
 
-use super::{Branch, Shape, sparse};
+use super::{BranchNode, Remainder, sparse};
 use crate::art::reference::Ref;
 
 const PER_LINE: usize = 16;
@@ -17,7 +17,7 @@ pub(crate) struct Direct {
     children: [Ref; 256],
 }
 
-impl Branch for Direct {
+impl BranchNode for Direct {
     type Child = Ref;
     const FAR: bool = false;
 
@@ -63,18 +63,18 @@ impl Branch for Direct {
         true
     }
 
-    fn remove(&mut self, byte: u8) -> Shape {
+    fn remove(&mut self, byte: u8) -> Remainder {
         self.children[byte as usize] = Ref::NONE;
         let count = |children: &[Ref]| children.iter().filter(|child| !child.is_none()).count();
         let line = byte as usize / PER_LINE * PER_LINE;
         if count(&self.children[line..line + PER_LINE]) > 2 {
-            return Shape::Right;
+            return Remainder::Right;
         }
         match count(&self.children) {
-            0 => Shape::Empty,
-            1 => Shape::Single,
-            left if left <= sparse(51) => Shape::Sparse,
-            _ => Shape::Right,
+            0 => Remainder::Empty,
+            1 => Remainder::Single,
+            left if left <= sparse(51) => Remainder::Sparse,
+            _ => Remainder::Right,
         }
     }
 }

@@ -7,7 +7,7 @@
 //! line of their values, which is then the only one that a lookup touches. As in [`super::Direct`] nothing is counted
 //! but when a removal leaves a line with at most one value.
 
-use super::{Branch, Shape, sparse};
+use super::{BranchNode, Remainder, sparse};
 
 const VALUES_PER_LINE: usize = 7;
 const LINES: usize = 256usize.div_ceil(VALUES_PER_LINE);
@@ -35,7 +35,7 @@ fn join(line: usize, at: usize) -> u8 {
     (line * VALUES_PER_LINE + at) as u8
 }
 
-impl Branch for Lines {
+impl BranchNode for Lines {
     type Child = u64;
     const FAR: bool = false;
 
@@ -127,11 +127,11 @@ impl Branch for Lines {
         true
     }
 
-    fn remove(&mut self, byte: u8) -> Shape {
+    fn remove(&mut self, byte: u8) -> Remainder {
         let (line, at) = split(byte);
         self.lines[line].present &= !(1 << at);
         if self.lines[line].present.count_ones() > 1 {
-            return Shape::Right;
+            return Remainder::Right;
         }
         match self
             .lines
@@ -139,10 +139,10 @@ impl Branch for Lines {
             .map(|line| line.present.count_ones() as usize)
             .sum()
         {
-            0 => Shape::Empty,
-            1 => Shape::Single,
-            left if left <= sparse(56) => Shape::Sparse,
-            _ => Shape::Right,
+            0 => Remainder::Empty,
+            1 => Remainder::Single,
+            left if left <= sparse(56) => Remainder::Sparse,
+            _ => Remainder::Right,
         }
     }
 }

@@ -8,7 +8,7 @@
 //! and 51 of them 256. The head lies in the first line, so that a lookup compares it as a whole and needs one more line
 //! at most.
 
-use super::{Branch, Node, Shape, sparse};
+use super::{BranchNode, Node, Remainder, sparse};
 use crate::LINE;
 
 #[repr(C)]
@@ -89,7 +89,7 @@ fn equal<const H: usize>(head: &[u8; H], byte: u8) -> u64 {
     }
 }
 
-impl<C: Copy, const H: usize, const N: usize> Branch for Sorted<C, H, N>
+impl<C: Copy, const H: usize, const N: usize> BranchNode for Sorted<C, H, N>
 where
     Self: Node,
 {
@@ -148,17 +148,17 @@ where
         true
     }
 
-    fn remove(&mut self, byte: u8) -> Shape {
+    fn remove(&mut self, byte: u8) -> Remainder {
         let at = self.position(byte).expect("a byte with a child");
         let count = self.count();
         self.head.copy_within(2 + at..1 + count, 1 + at);
         self.children.copy_within(at + 1..count, at);
         self.head[0] -= 1;
         match count - 1 {
-            0 => Shape::Empty,
-            1 => Shape::Single,
-            left if left <= Self::SPARSE => Shape::Sparse,
-            _ => Shape::Right,
+            0 => Remainder::Empty,
+            1 => Remainder::Single,
+            left if left <= Self::SPARSE => Remainder::Sparse,
+            _ => Remainder::Right,
         }
     }
 }

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 
 /// A node against a map of bytes: what was added and removed, in what order, from which side it is seen.
-fn agrees<N: Branch>(
+fn agrees<N: BranchNode>(
     actions: &[(u8, bool)],
     child: impl Fn(u8) -> N::Child,
     number: impl Fn(N::Child) -> u64,
@@ -30,9 +30,9 @@ fn agrees<N: Branch>(
         } else if !adding && model.remove(&byte).is_some() {
             let shape = node.remove(byte);
             match model.len() {
-                0 => assert_eq!(shape, Shape::Empty),
-                1 => assert_eq!(shape, Shape::Single),
-                _ => assert!(matches!(shape, Shape::Sparse | Shape::Right)),
+                0 => assert_eq!(shape, Remainder::Empty),
+                1 => assert_eq!(shape, Remainder::Single),
+                _ => assert!(matches!(shape, Remainder::Sparse | Remainder::Right)),
             }
         }
         let next = model

@@ -5,14 +5,14 @@ use eris_types::ObjectId;
 
 /// Where a chunk's bytes are to lie, and to whom they are accounted.
 #[derive(Clone, Copy, Debug)]
-pub struct Home<'a> {
+pub struct ObjectMemory<'a> {
     /// The memory of a node.
     pub memory: &'a NodeMemory,
     /// The data object that the chunk belongs to.
     pub object: ObjectId,
 }
 
-impl Home<'_> {
+impl ObjectMemory<'_> {
     /// Room for `count` numbers, zeroed.
     pub(crate) fn allocate<T>(&self, count: usize) -> Result<Buffer, OutOfMemory> {
         self.memory.allocate(self.object, count * size_of::<T>())
