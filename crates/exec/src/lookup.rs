@@ -109,7 +109,7 @@ impl CompiledLookup {
         match &self.keys {
             RelationKeys::Integers(keys) => KeyMap::integers(keys, values),
             RelationKeys::Strings(keys) => {
-                KeyMap::texts(keys, values, columns.dictionaries[self.column].as_ref())
+                KeyMap::strings(keys, values, columns.dictionaries[self.column].as_ref())
             }
         }
     }

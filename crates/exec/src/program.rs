@@ -92,7 +92,7 @@ impl Partial {
 
 impl Program {
     /// Compiles a fragment over a table of this schema. `dictionaries` has one entry per column of the table, and each
-    /// dictionary all codes of the chunks that the program will run on. Conditions on text with a dictionary are
+    /// dictionary all codes of the chunks that the program will run on. Conditions on strings with a dictionary are
     /// evaluated here, once per string.
     ///
     /// # Errors

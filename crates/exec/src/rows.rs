@@ -19,7 +19,7 @@ const BATCH_ROWS: usize = 8_192;
 /// and operators that put rows on the disk take in whole batches.
 const BATCH_BYTES: usize = 1 << 20;
 /// What a string takes beside its view, as far as can be known before it is read.
-const TEXT_BYTES: usize = 16;
+const STRING_BYTES: usize = 16;
 
 /// A compiled projection.
 #[derive(Debug)]
@@ -218,7 +218,7 @@ impl RowState {
 /// The bytes of a value of the output.
 fn width(output: &Expression) -> usize {
     match &output.data_type {
-        DataType::Utf8View => size_of::<u128>() + TEXT_BYTES,
+        DataType::Utf8View => size_of::<u128>() + STRING_BYTES,
         fixed => fixed.primitive_width().unwrap_or(1),
     }
 }

@@ -44,7 +44,7 @@ pub use fixed::{Fixed, Word};
 /// let mut encoder = KeyEncoder::new();
 /// let mut key = |country: &str, year: Option<i16>| {
 ///     encoder.clear();
-///     encoder.push_text(country).push_nullable(year);
+///     encoder.push_string(country).push_nullable(year);
 ///     encoder.bytes().to_vec()
 /// };
 /// assert!(key("CUBA", Some(-5)) < key("CUBA", Some(1994)));
@@ -123,14 +123,14 @@ impl KeyEncoder {
     }
 
     /// A column VARCHAR.
-    pub fn push_text(&mut self, text: &str) -> &mut Self {
-        self.push_text_start(text);
+    pub fn push_string(&mut self, text: &str) -> &mut Self {
+        self.push_string_start(text);
         self.bytes.push(0);
         self
     }
 
     /// The beginning of a column VARCHAR, as the last of a key: the beginning of the keys of all text that begins so.
-    pub fn push_text_start(&mut self, text: &str) -> &mut Self {
+    pub fn push_string_start(&mut self, text: &str) -> &mut Self {
         self.bytes.extend(text.bytes().map(|byte| byte + 1));
         self
     }

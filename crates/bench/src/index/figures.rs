@@ -154,7 +154,7 @@ fn joined(row: &ReportRow, params: &[&str]) -> String {
     values.join(" ")
 }
 
-fn text(row: &Row, name: &str) -> String {
+fn text(row: &ReportRow, name: &str) -> String {
     let value = row.params.get(name);
     value.map_or_else(String::new, |value| match value.as_str() {
         Some(text) => text.to_owned(),

@@ -171,7 +171,7 @@ impl Coding {
                 encoder.push(*value + 0.0);
             }
             (Value::String(text), DataType::Utf8View) => {
-                encoder.push_text(text);
+                encoder.push_string(text);
             }
             _ => return None,
         }
@@ -381,7 +381,7 @@ impl Coding {
             return Some(vec![self.exactly(&Value::String(start.to_owned()))?]);
         }
         let mut encoder = self.encoder();
-        encoder.push_text_start(start);
+        encoder.push_string_start(start);
         let low = encoder.bytes().to_vec();
         let high = successor(&low);
         Some(intersection(

@@ -13,7 +13,7 @@ use hashbrown::HashSet;
 #[derive(Debug)]
 pub(crate) struct Members {
     numbers: HashSet<i128>,
-    texts: HashSet<Box<str>>,
+    strings: HashSet<Box<str>>,
     /// NULL is among them: what is not in the list is neither in nor not in it.
     unknown: bool,
 }
@@ -22,7 +22,7 @@ impl Members {
     pub(super) fn new(list: &[Scalar], data_type: &Type) -> Result<Self, FragmentError> {
         let mut members = Members {
             numbers: HashSet::new(),
-            texts: HashSet::new(),
+            strings: HashSet::new(),
             unknown: false,
         };
         for scalar in list {
@@ -37,7 +37,7 @@ impl Members {
             }
             let array = literal(scalar)?;
             match array.as_string_view_opt() {
-                Some(texts) => members.texts.extend([texts.value(0).into()]),
+                Some(strings) => members.strings.extend([strings.value(0).into()]),
                 None => members.numbers.extend(numbers(&array)),
             }
         }
@@ -47,8 +47,8 @@ impl Members {
     /// For each value whether it is a member, in three-valued logic.
     pub(super) fn contains(&self, array: &dyn Array, negated: bool) -> BooleanArray {
         let found: BooleanBuffer = match array.as_string_view_opt() {
-            Some(texts) => BooleanBuffer::collect_bool(array.len(), |row| {
-                !texts.is_null(row) && self.texts.contains(texts.value(row))
+            Some(strings) => BooleanBuffer::collect_bool(array.len(), |row| {
+                !strings.is_null(row) && self.strings.contains(strings.value(row))
             }),
             None => numbers(array)
                 .map(|number| self.numbers.contains(&number))

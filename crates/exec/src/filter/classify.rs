@@ -33,9 +33,9 @@ pub(crate) struct Filter {
 pub(crate) struct Test {
     /// A position in the fragment's columns.
     pub(crate) column: usize,
-    /// For the values of the column's domain; for text: for codes, if the column has a dictionary.
+    /// For the values of the column's domain; for strings: for codes, if the column has a dictionary.
     pub(crate) predicate: Arc<ColumnPredicate>,
-    /// For chunks of plain text.
+    /// For chunks of plain strings.
     pub(crate) plain: Option<Arc<ColumnPredicate>>,
     /// For chunks that are stored by an order of keys.
     pub(crate) by_order: ByOrder<ColumnPredicate>,
@@ -57,7 +57,7 @@ impl Filter {
         let mut sorter = Sorter {
             columns,
             solved: columns.ids.iter().map(|_| None).collect(),
-            texts: columns.ids.iter().map(|_| None).collect(),
+            strings: columns.ids.iter().map(|_| None).collect(),
             residual: Vec::new(),
             kind: PhaseKind::Output,
             ranges: Vec::new(),
@@ -119,8 +119,8 @@ struct Sorter<'a> {
     columns: &'a FragmentColumns,
     /// Per column, all that was solved of it, with the conjuncts it stands for.
     solved: Vec<Option<(Truth, Vec<Expr>)>>,
-    /// Per column of text, the conjunction of its conditions.
-    texts: Vec<Option<Expr>>,
+    /// Per column of strings, the conjunction of its conditions.
+    strings: Vec<Option<Expr>>,
     /// The rest, in the order given.
     residual: Vec<Expr>,
     /// What the next tests are.
@@ -143,11 +143,11 @@ impl Sorter<'_> {
         if self.columns.domains[column] == Domain::String {
             // A condition that may fail must fail only on rows that get that far.
             if Expression::condition(conjunct, self.columns)?.infallible {
-                let all = match self.texts[column].take() {
+                let all = match self.strings[column].take() {
                     Some(others) => conjunction(others, conjunct.clone()),
                     None => conjunct.clone(),
                 };
-                self.texts[column] = Some(all);
+                self.strings[column] = Some(all);
                 return Ok(());
             }
         } else if let Some(truth) = solve(conjunct, column, self.columns) {
@@ -204,7 +204,7 @@ impl Sorter<'_> {
             });
         };
         match (domain, keys) {
-            (Domain::String, KeySet::Strings(keys)) => self.text_keys(column, keys),
+            (Domain::String, KeySet::Strings(keys)) => self.string_keys(column, keys),
             (Domain::Integer, KeySet::Range { low, high }) => {
                 let condition = self.range_condition(column, *low, *high);
                 let truth = solve(&condition, column, self.columns);
@@ -293,7 +293,7 @@ impl Sorter<'_> {
         }
     }
 
-    fn text_keys(&mut self, column: usize, keys: &[String]) {
+    fn string_keys(&mut self, column: usize, keys: &[String]) {
         let plain = one_of(keys.iter().map(String::as_str));
         let predicate = match &self.columns.dictionaries[column] {
             Some(dictionary) => codes_of(dictionary, keys.iter().map(String::as_str)),
@@ -309,35 +309,35 @@ impl Sorter<'_> {
         });
     }
 
-    /// Tests for a condition on a column of text: evaluated now for each string of the dictionary, later for each
+    /// Tests for a condition on a column of strings: evaluated now for each string of the dictionary, later for each
     /// string of chunks without.
-    fn text_condition(&mut self, column: usize, condition: &Expr) -> Result<(), FragmentError> {
+    fn string_condition(&mut self, column: usize, condition: &Expr) -> Result<(), FragmentError> {
         let equal = equal_to(condition);
         self.kind = PhaseKind::Conditions(vec![condition.clone()]);
         let condition = Arc::new(Expression::condition(condition, self.columns)?);
         let frame_of = {
             let count = self.columns.ids.len();
-            move |texts: ArrayRef| {
+            move |strings: ArrayRef| {
                 let mut columns = vec![None; count];
-                let rows = texts.len();
-                columns[column] = Some(texts);
+                let rows = strings.len();
+                columns[column] = Some(strings);
                 Frame { rows, columns }
             }
         };
         let null = new_null_array(&self.columns.data_types[column], 1);
         let or_null = condition.holds(&frame_of(null))?.value(0);
         let predicate = match (&self.columns.dictionaries[column], &equal) {
-            // A dictionary knows the codes of a few texts faster than all of its texts are compared with them.
-            (Some(dictionary), Some(ColumnPredicate::StringSet(texts))) => {
-                Some(codes_of(dictionary, texts.iter().map(AsRef::as_ref)))
+            // A dictionary knows the codes of a few strings faster than all of its strings are compared with them.
+            (Some(dictionary), Some(ColumnPredicate::StringSet(strings))) => {
+                Some(codes_of(dictionary, strings.iter().map(AsRef::as_ref)))
             }
-            (Some(dictionary), _) => Some(codes(dictionary, |texts| {
-                condition.holds(&frame_of(texts))
+            (Some(dictionary), _) => Some(codes(dictionary, |strings| {
+                condition.holds(&frame_of(strings))
             })?),
             (None, _) => None,
         };
-        let test: StringTest = Arc::new(move |texts: &StringViewArray| {
-            let frame = frame_of(Arc::new(texts.clone()));
+        let test: StringTest = Arc::new(move |strings: &StringViewArray| {
+            let frame = frame_of(Arc::new(strings.clone()));
             let result = condition
                 .evaluate(&frame)
                 .expect("it was compiled as infallible");
@@ -356,8 +356,8 @@ impl Sorter<'_> {
 
     fn finish(mut self) -> Result<Filter, FragmentError> {
         for column in 0..self.columns.ids.len() {
-            if let Some(condition) = self.texts[column].take() {
-                self.text_condition(column, &condition)?;
+            if let Some(condition) = self.strings[column].take() {
+                self.string_condition(column, &condition)?;
             }
             let Some((truth, conjuncts)) = self.solved[column].take() else {
                 continue;
@@ -394,28 +394,28 @@ impl Sorter<'_> {
     }
 }
 
-/// The text is one of these.
-fn one_of<'a>(texts: impl Iterator<Item = &'a str>) -> ColumnPredicate {
-    let mut texts: Vec<Box<str>> = texts.map(Box::from).collect();
-    texts.sort_unstable();
-    texts.dedup();
-    ColumnPredicate::StringSet(texts.into())
+/// The string is one of these.
+fn one_of<'a>(strings: impl Iterator<Item = &'a str>) -> ColumnPredicate {
+    let mut strings: Vec<Box<str>> = strings.map(Box::from).collect();
+    strings.sort_unstable();
+    strings.dedup();
+    ColumnPredicate::StringSet(strings.into())
 }
 
-/// A condition on one column of text that is nothing but `column = constant` or `column IN (constants)`.
+/// A condition on one column of strings that is nothing but `column = constant` or `column IN (constants)`.
 fn equal_to(condition: &Expr) -> Option<ColumnPredicate> {
-    let text = |scalar: &Scalar| match &scalar.value {
-        Value::String(text) => Some(text.clone()),
+    let string = |scalar: &Scalar| match &scalar.value {
+        Value::String(string) => Some(string.clone()),
         _ => None,
     };
-    let texts: Vec<String> = match condition {
+    let strings: Vec<String> = match condition {
         Expr::Binary {
             op: BinaryOp::Eq,
             left,
             right,
         } => match (left.as_ref(), right.as_ref()) {
             (Expr::Column(_), Expr::Literal(scalar)) | (Expr::Literal(scalar), Expr::Column(_)) => {
-                vec![text(scalar)?]
+                vec![string(scalar)?]
             }
             _ => return None,
         },
@@ -424,17 +424,20 @@ fn equal_to(condition: &Expr) -> Option<ColumnPredicate> {
             list,
             negated: false,
         } if matches!(operand.as_ref(), Expr::Column(_)) => {
-            list.iter().map(text).collect::<Option<_>>()?
+            list.iter().map(string).collect::<Option<_>>()?
         }
         _ => return None,
     };
-    Some(one_of(texts.iter().map(String::as_str)))
+    Some(one_of(strings.iter().map(String::as_str)))
 }
 
 /// The codes of these strings.
-fn codes_of<'a>(dictionary: &Dictionary, texts: impl Iterator<Item = &'a str>) -> ColumnPredicate {
+fn codes_of<'a>(
+    dictionary: &Dictionary,
+    strings: impl Iterator<Item = &'a str>,
+) -> ColumnPredicate {
     let mut words = vec![0u64; dictionary.len().div_ceil(64)];
-    for code in texts.filter_map(|text| dictionary.code(text)) {
+    for code in strings.filter_map(|string| dictionary.code(string)) {
         words[code.index() / 64] |= 1 << (code.index() % 64);
     }
     ColumnPredicate::Codes(words.into())

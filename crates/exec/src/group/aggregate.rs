@@ -40,7 +40,7 @@ enum AggregateInput {
     Stored(usize),
     /// A column of floats.
     Floats(usize),
-    /// A column of text.
+    /// A column of strings.
     Strings(usize),
     /// Arithmetic on stored integers; the expression where it might overflow.
     Computed(Integers, Expression),
@@ -130,7 +130,7 @@ impl AggregatePlan {
             },
             (_, Some(Domain::String)) => AggregateState::ExtremeString {
                 ranks: Vec::new(),
-                texts: Vec::new(),
+                strings: Vec::new(),
                 dictionary: None,
                 max,
             },

@@ -89,17 +89,17 @@ pub(super) fn parts(
     interners: &[Interner],
     columns: &FragmentColumns,
 ) -> Vec<u32> {
-    let texts: Vec<OwnStrings> = (keys.keys.iter().zip(interners))
-        .filter(|(_, interner)| !interner.texts().is_empty())
+    let strings: Vec<OwnStrings> = (keys.keys.iter().zip(interners))
+        .filter(|(_, interner)| !interner.strings().is_empty())
         .map(|(key, interner)| OwnStrings {
             field: key.field,
             null: key.null,
             known: dictionary(key, columns).map_or(0, |dictionary| dictionary.len()) as i64,
-            hashes: interner.texts().iter().map(hash_of_text).collect(),
+            hashes: interner.strings().iter().map(hash_of_string).collect(),
         })
         .collect();
     let rows = packed.chunks_exact(keys.words);
-    if texts.is_empty() {
+    if strings.is_empty() {
         return match keys.words {
             1 => packed
                 .iter()
@@ -112,12 +112,12 @@ pub(super) fn parts(
     let part = |words: &[u64]| {
         own.copy_from_slice(words);
         let mut bytes = 0;
-        for texts in &texts {
-            let field = &keys.fields[texts.field];
+        for strings in &strings {
+            let field = &keys.fields[strings.field];
             let code = field.unpack(words);
-            if code >= texts.known && !texts.null.is_set(words) {
+            if code >= strings.known && !strings.null.is_set(words) {
                 own[field.place.word] &= !field.pack(-1);
-                bytes = hash(&[bytes, texts.hashes[(code - texts.known) as usize]]);
+                bytes = hash(&[bytes, strings.hashes[(code - strings.known) as usize]]);
             }
         }
         division.part(if bytes == 0 {
@@ -139,6 +139,6 @@ struct OwnStrings {
 }
 
 /// The same for all workers, unlike the hash of an interner.
-fn hash_of_text(text: &str) -> u64 {
-    BuildHasherDefault::<DefaultHasher>::default().hash_one(text)
+fn hash_of_string(string: &str) -> u64 {
+    BuildHasherDefault::<DefaultHasher>::default().hash_one(string)
 }

@@ -84,7 +84,7 @@ impl<'a> GatheredColumns<'a> {
         }
     }
 
-    /// Whether a column of text holds codes in this chunk.
+    /// Whether a column of strings holds codes in this chunk.
     pub(super) fn is_coded(&self, column: usize) -> bool {
         self.column(column).is_coded()
     }
@@ -131,7 +131,7 @@ impl<'a> GatheredColumns<'a> {
     pub(super) fn numbers<T: From<u32>>(&mut self, column: usize, map: &KeyMap) -> Vec<T> {
         let mut numbers = Vec::with_capacity(self.rows);
         if self.columns.domains[column] == Domain::String && !self.is_coded(column) {
-            map.numbers_of_texts(self.array(column).as_string_view(), &mut numbers);
+            map.numbers_of_strings(self.array(column).as_string_view(), &mut numbers);
         } else if let Some(order) = self.column(column).order() {
             // Not kept: hardly anybody needs the ordinals twice.
             let mut ordinals = Vec::with_capacity(self.rows);

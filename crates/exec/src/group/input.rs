@@ -126,7 +126,7 @@ impl<'a> Window<'a> {
         }
     }
 
-    /// Whether a column of text holds codes in this chunk.
+    /// Whether a column of strings holds codes in this chunk.
     pub(crate) fn is_coded(&self, column: usize) -> bool {
         self.columns.joined(column).is_none() && self.own.is_coded(column)
     }

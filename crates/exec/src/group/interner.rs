@@ -10,7 +10,7 @@ use std::hash::BuildHasher;
 #[derive(Debug, Default)]
 pub(crate) struct Interner {
     numbers: HashTable<u32>,
-    texts: Strings,
+    strings: Strings,
     hasher: DefaultHashBuilder,
 }
 
@@ -27,53 +27,53 @@ impl Interner {
             if array.is_null(row) {
                 return 0;
             }
-            let text = array.value(row);
-            match dictionary.and_then(|dictionary| dictionary.code(text)) {
+            let string = array.value(row);
+            match dictionary.and_then(|dictionary| dictionary.code(string)) {
                 Some(code) => code.0 as i64,
-                None => (known + self.number(text) as usize) as i64,
+                None => (known + self.number(string) as usize) as i64,
             }
         }));
     }
 
     /// The number of a string among its own.
-    pub(super) fn number(&mut self, text: &str) -> u32 {
-        let (texts, hasher) = (&mut self.texts, &self.hasher);
+    pub(super) fn number(&mut self, string: &str) -> u32 {
+        let (strings, hasher) = (&mut self.strings, &self.hasher);
         let entry = self.numbers.entry(
-            hasher.hash_one(text),
-            |&number| texts.get(number as usize) == text,
-            |&number| hasher.hash_one(texts.get(number as usize)),
+            hasher.hash_one(string),
+            |&number| strings.get(number as usize) == string,
+            |&number| hasher.hash_one(strings.get(number as usize)),
         );
         match entry {
             hashbrown::hash_table::Entry::Occupied(entry) => *entry.get(),
             hashbrown::hash_table::Entry::Vacant(entry) => {
-                let number = u32::try_from(texts.len()).expect("fewer strings than rows");
+                let number = u32::try_from(strings.len()).expect("fewer strings than rows");
                 entry.insert(number);
-                texts.push(text);
+                strings.push(string);
                 number
             }
         }
     }
 
     /// With these strings, which are distinct and need not be found again.
-    pub(super) fn of_texts(texts: Strings) -> Self {
+    pub(super) fn of_strings(strings: Strings) -> Self {
         Interner {
-            texts,
+            strings,
             ..Interner::default()
         }
     }
 
     /// The strings in the order of their numbers.
-    pub(super) fn texts(&self) -> &Strings {
-        &self.texts
+    pub(super) fn strings(&self) -> &Strings {
+        &self.strings
     }
 
     /// Forgets all strings, but keeps the room for them.
     pub(super) fn clear(&mut self) {
         self.numbers.clear();
-        self.texts.clear();
+        self.strings.clear();
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.texts.bytes() + self.numbers.capacity() * size_of::<u32>()
+        self.strings.bytes() + self.numbers.capacity() * size_of::<u32>()
     }
 }

@@ -223,10 +223,10 @@ impl GroupKeys {
                     let high = values.iter().map(|&value| (value >> 64) as i64).collect();
                     fields.extend([FieldValues::Computed(low), FieldValues::Computed(high)]);
                 }
-                Values::Strings(texts) => {
+                Values::Strings(strings) => {
                     let dictionary = dictionary(key, window.columns);
-                    let mut codes = Vec::with_capacity(texts.len());
-                    interner.codes(&texts, dictionary, &mut codes);
+                    let mut codes = Vec::with_capacity(strings.len());
+                    interner.codes(&strings, dictionary, &mut codes);
                     fields.push(FieldValues::Computed(codes));
                 }
                 Values::Codes(..) => unreachable!("an array holds no codes"),

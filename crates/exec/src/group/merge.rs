@@ -68,14 +68,14 @@ impl AggregateState {
             },
             AggregateState::ExtremeString {
                 ranks,
-                texts,
+                strings,
                 dictionary,
                 max,
             } => AggregateState::ExtremeString {
                 ranks: of(ranks, groups),
-                texts: groups
+                strings: groups
                     .iter()
-                    .map(|&group| texts[group as usize].clone())
+                    .map(|&group| strings[group as usize].clone())
                     .collect(),
                 dictionary: dictionary.clone(),
                 max: *max,
@@ -153,13 +153,13 @@ impl AggregateState {
             (
                 AggregateState::ExtremeString {
                     ranks,
-                    texts,
+                    strings,
                     dictionary,
                     max,
                 },
                 AggregateState::ExtremeString {
                     ranks: their_ranks,
-                    texts: their_texts,
+                    strings: their_strings,
                     dictionary: other,
                     ..
                 },
@@ -177,9 +177,9 @@ impl AggregateState {
                         false => best,
                     },
                 );
-                for (&number, theirs) in numbers.iter().zip(&their_texts[groups]) {
+                for (&number, theirs) in numbers.iter().zip(&their_strings[groups]) {
                     let Some(theirs) = theirs else { continue };
-                    let best = &mut texts[number as usize];
+                    let best = &mut strings[number as usize];
                     let is_better = |best: &str| **theirs != *best && (&**theirs > best) == max;
                     if best.as_deref().is_none_or(is_better) {
                         *best = Some(theirs.clone());
@@ -214,9 +214,9 @@ impl AggregateState {
                 best.clear();
                 seen.clear();
             }
-            AggregateState::ExtremeString { ranks, texts, .. } => {
+            AggregateState::ExtremeString { ranks, strings, .. } => {
                 ranks.clear();
-                texts.clear();
+                strings.clear();
             }
         }
     }

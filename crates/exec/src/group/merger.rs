@@ -187,15 +187,15 @@ impl GroupPlan {
         let words = self.keys.words;
         let packed = &groups.packed[range.start * words..range.end * words];
         let mut packed = Cow::Borrowed(packed);
-        for (key, texts) in groups.texts.iter().enumerate() {
-            if texts.is_empty() {
+        for (key, strings) in groups.strings.iter().enumerate() {
+            if strings.is_empty() {
                 continue;
             }
             let known = dictionary(&self.keys.keys[key], columns);
             let known = known.map_or(0, |dictionary| dictionary.len()) as i64;
             let interner = &mut table.interners[key];
-            renumber(key, known, &self.keys, packed.to_mut(), |text| {
-                interner.number(texts.get(text)) as usize
+            renumber(key, known, &self.keys, packed.to_mut(), |string| {
+                interner.number(strings.get(string)) as usize
             });
         }
         table.index.assign_packed(&self.keys, &packed, numbers);

@@ -65,16 +65,16 @@ pub(super) fn key_array(
         Domain::String => {
             let codes: Vec<u32> = field(key.field).map(|code| code as u32).collect();
             let codes = UInt32Array::new(codes.into(), nulls);
-            let own: StringViewArray = interner.texts().iter().map(Some).collect();
-            let texts = match dictionary(key, columns) {
-                Some(dictionary) if interner.texts().is_empty() => dictionary.values().clone(),
+            let own: StringViewArray = interner.strings().iter().map(Some).collect();
+            let strings = match dictionary(key, columns) {
+                Some(dictionary) if interner.strings().is_empty() => dictionary.values().clone(),
                 Some(dictionary) => {
                     let both = concat(&[dictionary.values(), &own]).expect("strings and strings");
                     arrow_array::cast::AsArray::as_string_view(&both).clone()
                 }
                 None => own,
             };
-            take(&texts, &codes, None).expect("a code for each string")
+            take(&strings, &codes, None).expect("a code for each string")
         }
     }
 }

@@ -112,7 +112,11 @@ impl GroupPlan {
     pub(super) fn table_of(&self, groups: Groups) -> GroupState {
         GroupState {
             index: GroupIndex::of_packed(groups.packed, &self.keys),
-            interners: groups.texts.into_iter().map(Interner::of_texts).collect(),
+            interners: groups
+                .strings
+                .into_iter()
+                .map(Interner::of_strings)
+                .collect(),
             states: groups.states,
             numbers: Vec::new(),
             rows: Vec::new(),

@@ -30,7 +30,7 @@ pub struct Groups {
     pub(super) packed: Vec<u64>,
     pub(super) states: Vec<AggregateState>,
     /// Per key, strings without a code in the dictionary: their codes are those behind the dictionary's.
-    pub(super) texts: Vec<Strings>,
+    pub(super) strings: Vec<Strings>,
     /// Where each bucket ends.
     pub(super) ends: Vec<u32>,
 }
@@ -48,9 +48,9 @@ impl Groups {
 
     /// Memory taken.
     pub fn bytes(&self) -> usize {
-        let texts: usize = self.texts.iter().map(Strings::bytes).sum();
+        let strings: usize = self.strings.iter().map(Strings::bytes).sum();
         let states: usize = self.states.iter().map(AggregateState::bytes).sum();
-        self.packed.capacity() * size_of::<u64>() + self.ends.capacity() * 4 + states + texts
+        self.packed.capacity() * size_of::<u64>() + self.ends.capacity() * 4 + states + strings
     }
 
     /// The groups of a bucket.
@@ -196,16 +196,16 @@ fn repartition(
         }
         let mut packed = gather_packed(index, order, keys.words);
         let own = keys.keys.iter().zip(interners).enumerate();
-        let texts = own.map(|(key, (compiled, interner))| {
+        let strings = own.map(|(key, (compiled, interner))| {
             let known = dictionary(compiled, columns).map_or(0, |dictionary| dictionary.len());
             take_along(key, known as i64, interner, keys, &mut packed)
         });
-        let texts = texts.collect();
+        let strings = strings.collect();
         let groups = Groups {
             states: states.iter().map(|state| state.gather(order)).collect(),
             ends: sorted.ends[parts].iter().map(|end| end - start).collect(),
             packed,
-            texts,
+            strings,
         };
         Some((worker, groups))
     };
@@ -233,18 +233,18 @@ fn take_along(
     keys: &GroupKeys,
     packed: &mut [u64],
 ) -> Strings {
-    let mut texts = Strings::default();
-    if interner.texts().is_empty() {
-        return texts;
+    let mut strings = Strings::default();
+    if interner.strings().is_empty() {
+        return strings;
     }
-    let mut codes = vec![None; interner.texts().len()];
+    let mut codes = vec![None; interner.strings().len()];
     renumber(key, known, keys, packed, |own| {
         *codes[own].get_or_insert_with(|| {
-            texts.push(interner.texts().get(own));
-            texts.len() - 1
+            strings.push(interner.strings().get(own));
+            strings.len() - 1
         })
     });
-    texts
+    strings
 }
 
 /// Changes the codes behind a dictionary's: `number` is given how far behind the last one each is, and says how far it

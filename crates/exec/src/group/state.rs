@@ -46,12 +46,12 @@ pub(crate) enum AggregateState {
         seen: SeenGroups,
         max: bool,
     },
-    /// MIN and MAX of text
+    /// MIN and MAX of strings
     ExtremeString {
         /// Of the codes met, the best place in the dictionary's order, or [`NONE`].
         ranks: Vec<u32>,
         /// Of the strings met otherwise.
-        texts: Vec<Option<Box<str>>>,
+        strings: Vec<Option<Box<str>>>,
         dictionary: Option<Dictionary>,
         max: bool,
     },
@@ -129,9 +129,9 @@ impl AggregateState {
                 best.resize(groups, if *max { i128::MIN } else { i128::MAX });
                 seen.grow(groups);
             }
-            AggregateState::ExtremeString { ranks, texts, .. } => {
+            AggregateState::ExtremeString { ranks, strings, .. } => {
                 ranks.resize(groups, NONE);
-                texts.resize(groups, None);
+                strings.resize(groups, None);
             }
         }
     }
@@ -145,9 +145,9 @@ impl AggregateState {
             AggregateState::SumFloats { sums, seen } => sums.capacity() * 8 + seen.bytes(),
             AggregateState::Extreme { best, seen, .. } => best.capacity() * 8 + seen.bytes(),
             AggregateState::ExtremeWide { best, seen, .. } => best.capacity() * 16 + seen.bytes(),
-            AggregateState::ExtremeString { ranks, texts, .. } => {
-                let strings: usize = texts.iter().flatten().map(|text| text.len()).sum();
-                ranks.capacity() * 4 + texts.capacity() * size_of::<Option<Box<str>>>() + strings
+            AggregateState::ExtremeString { ranks, strings, .. } => {
+                let bytes: usize = strings.iter().flatten().map(|string| string.len()).sum();
+                ranks.capacity() * 4 + strings.capacity() * size_of::<Option<Box<str>>>() + bytes
             }
         }
     }
@@ -281,16 +281,16 @@ impl AggregateState {
                     }
                 });
             }
-            (AggregateState::ExtremeString { texts, max, .. }, Values::Strings(values)) => {
+            (AggregateState::ExtremeString { strings, max, .. }, Values::Strings(values)) => {
                 let max = *max;
                 numbers.for_each(counts, |row, number| {
-                    let (text, best) = (values.value(row), &mut texts[number]);
+                    let (string, best) = (values.value(row), &mut strings[number]);
                     let better = match best {
                         None => true,
-                        Some(best) => text != &**best && (text > &**best) == max,
+                        Some(best) => string != &**best && (string > &**best) == max,
                     };
                     if better {
-                        *best = Some(text.into());
+                        *best = Some(string.into());
                     }
                 });
             }
@@ -345,7 +345,7 @@ impl AggregateState {
             }
             AggregateState::ExtremeString {
                 ranks,
-                texts,
+                strings,
                 dictionary,
                 max,
             } => {
@@ -354,8 +354,8 @@ impl AggregateState {
                     let code: Code = dictionary.rank().code(rank);
                     dictionary.get(code)
                 };
-                let best = ranks.iter().zip(&texts).map(|(&rank, text)| {
-                    match (coded(rank), text.as_deref()) {
+                let best = ranks.iter().zip(&strings).map(|(&rank, string)| {
+                    match (coded(rank), string.as_deref()) {
                         (Some(left), Some(right)) if max => Some(left.max(right)),
                         (Some(left), Some(right)) => Some(left.min(right)),
                         (left, right) => left.or(right),

@@ -87,16 +87,15 @@ fn values_numbered(array: &ArrayRef) -> Vec<u32> {
         Values::Wide(values) => by!(|row: usize| values[row]),
         // Both zeros are equal.
         Values::Floats(values) => by!(|row: usize| (values[row] + 0.0).to_bits()),
-        Values::Strings(texts) => texts_numbered(&texts, nulls.as_ref()),
+        Values::Strings(strings) => strings_numbered(&strings, nulls.as_ref()),
         Values::Codes(_) => unreachable!("an array holds no codes"),
     }
 }
 
-/// CombinationNumbers texts: those of one dictionary have equal views if they are equal, so that hardly one of them is
-/// looked at.
-fn texts_numbered(texts: &StringViewArray, nulls: Option<&NullBuffer>) -> Vec<u32> {
+/// Numbers strings. Those of one dictionary have equal views if they are equal. So hardly one of them is looked at.
+fn strings_numbered(strings: &StringViewArray, nulls: Option<&NullBuffer>) -> Vec<u32> {
     let mut by_view: HashTable<(u128, u32)> = HashTable::new();
-    let mut by_text = HashMap::new();
+    let mut by_string = HashMap::new();
     let mut next = 0;
     let mut fresh = || {
         next += 1;
@@ -111,11 +110,13 @@ fn texts_numbered(texts: &StringViewArray, nulls: Option<&NullBuffer>) -> Vec<u3
         if let Some(&(_, number)) = by_view.find(hash, |&(other, _)| other == view) {
             return number;
         }
-        let number = *by_text.entry(texts.value(row)).or_insert_with(&mut fresh);
+        let number = *by_string
+            .entry(strings.value(row))
+            .or_insert_with(&mut fresh);
         by_view.insert_unique(hash, (view, number), |&(view, _)| hash_of_view(view));
         number
     };
-    texts.views().iter().enumerate().map(number).collect()
+    strings.views().iter().enumerate().map(number).collect()
 }
 
 /// Views are few in number, and looked up for each row: one multiplication has to do.

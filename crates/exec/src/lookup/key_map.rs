@@ -36,7 +36,7 @@ pub(crate) enum KeyMap {
     },
     Strings {
         by_code: NumberTable,
-        by_text: HashMap<Box<str>, u32>,
+        by_string: HashMap<Box<str>, u32>,
     },
 }
 
@@ -119,16 +119,16 @@ impl KeyMap {
         }
     }
 
-    /// The same of texts in a column with, perhaps, a dictionary.
-    pub(super) fn texts(
+    /// The same of strings in a column with, perhaps, a dictionary.
+    pub(super) fn strings(
         keys: &ArrayRef,
         number: impl Fn(usize) -> u32,
         dictionary: Option<&Dictionary>,
     ) -> Self {
-        let texts: &StringViewArray = keys.as_string_view();
+        let strings: &StringViewArray = keys.as_string_view();
         let codes = |dictionary: &Dictionary| {
-            let code = |place| dictionary.code(texts.value(place));
-            let codes = (0..texts.len()).filter_map(|place| Some((place, code(place)?)));
+            let code = |place| dictionary.code(strings.value(place));
+            let codes = (0..strings.len()).filter_map(|place| Some((place, code(place)?)));
             codes
                 .map(|(place, code)| (code.index(), number(place)))
                 .collect::<Vec<_>>()
@@ -141,14 +141,15 @@ impl KeyMap {
             }
             None => NumberTable::One(Vec::new()),
         };
-        let by_text = (0..texts.len()).map(|place| (texts.value(place).into(), number(place)));
+        let by_string =
+            (0..strings.len()).map(|place| (strings.value(place).into(), number(place)));
         KeyMap::Strings {
-            by_text: by_text.collect(),
+            by_string: by_string.collect(),
             by_code,
         }
     }
 
-    /// Appends the numbers of stored integers or, of a column of text, of codes.
+    /// Appends the numbers of stored integers or, of a column of strings, of codes.
     ///
     /// # Panics
     /// If there is a key that the map does not have; or the wrong number is appended.
@@ -186,7 +187,7 @@ impl KeyMap {
             ..
         } = self
         else {
-            unreachable!("texts are no integers");
+            unreachable!("strings are no integers");
         };
         let table = by_order.get(order, |order| {
             let place =
@@ -197,11 +198,15 @@ impl KeyMap {
         table.each(ordinals.iter().map(|&ordinal| ordinal as usize), out);
     }
 
-    /// The same of texts without codes.
-    pub(crate) fn numbers_of_texts<T: From<u32>>(&self, keys: &StringViewArray, out: &mut Vec<T>) {
-        let KeyMap::Strings { by_text, .. } = self else {
-            unreachable!("texts are no integers");
+    /// The same of strings without codes.
+    pub(crate) fn numbers_of_strings<T: From<u32>>(
+        &self,
+        keys: &StringViewArray,
+        out: &mut Vec<T>,
+    ) {
+        let KeyMap::Strings { by_string, .. } = self else {
+            unreachable!("strings are no integers");
         };
-        out.extend((0..keys.len()).map(|row| T::from(by_text[keys.value(row)])));
+        out.extend((0..keys.len()).map(|row| T::from(by_string[keys.value(row)])));
     }
 }

@@ -49,7 +49,7 @@ impl<'a> Decoder<'a> {
             .rest
             .iter()
             .position(|&byte| byte == 0)
-            .expect("a column of text");
+            .expect("a column of strings");
         let bytes = self.rest[..end].iter().map(|byte| byte - 1).collect();
         self.rest = &self.rest[end + 1..];
         String::from_utf8(bytes).expect("encoded from UTF-8")

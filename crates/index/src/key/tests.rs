@@ -65,7 +65,7 @@ fn encode(columns: &[Option<TestValue>], nullable: &[bool]) -> Vec<u8> {
             Float32(value) => encoder.push(*value),
             Float64(value) => encoder.push(*value),
             Decimal(value, precision) => encoder.push_decimal(*value, *precision),
-            Text(value) => encoder.push_text(value),
+            Text(value) => encoder.push_string(value),
         };
     }
     encoder.bytes().to_vec()
@@ -241,10 +241,10 @@ proptest! {
 }
 
 #[test]
-fn text_that_begins_so_is_found_by_its_start() {
-    let key = |text: &str| Encoder::new().push_text(text).bytes().to_vec();
-    let mut start = Encoder::new();
-    start.push_text_start("ab");
+fn a_string_that_begins_so_is_found_by_its_start() {
+    let key = |text: &str| KeyEncoder::new().push_string(text).bytes().to_vec();
+    let mut start = KeyEncoder::new();
+    start.push_string_start("ab");
     assert!(key("ab").starts_with(start.bytes()) && key("abc").starts_with(start.bytes()));
     assert!(!key("a").starts_with(start.bytes()) && !key("ac").starts_with(start.bytes()));
 }

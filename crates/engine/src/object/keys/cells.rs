@@ -111,8 +111,8 @@ impl<'a> KeyCells<'a> {
                 value if value.is_nan() => encoder.push(f64::NAN),
                 value => encoder.push(value),
             },
-            Cells::Decimal(values, precision) => encoder.push_decimal(values[row], *precision),
-            Cells::Text(values) => encoder.push_text(values.value(row)),
+            KeyCells::Decimal(values, precision) => encoder.push_decimal(values[row], *precision),
+            KeyCells::Text(values) => encoder.push_string(values.value(row)),
         };
     }
 }
