@@ -19,7 +19,7 @@
 //! clients.
 //!
 //! Three things drive AEUs: [`Runtime`] gives each a pinned thread and a run token, which a client may take to step a
-//! parked AEU in place; [`Simulation`] drives many in one thread by a seeded schedule; a test may call `step` itself.
+//! parked AEU in place. [`Simulation`] drives many in one thread by a seeded schedule. A test may call `step` itself.
 //! Clients talk to AEUs through a [`Session`].
 //!
 //! # What this crate must not know

@@ -35,8 +35,8 @@
 //! wrote the next one sees. A ring that turns `Parked` into `Running` makes the *thread* the owner, which acquires when
 //! it sees `Running`; the ringing sender gains nothing.
 //!
-//! The thread sleeps with `std::thread::park`: on Linux one futex word per thread, so what a futex of our own would do,
-//! but safe code, known to the model checker, and with a permit that an early unpark leaves behind.
+//! The thread sleeps with `std::thread::park`. It is one futex word on Linux, safe code, and known to the model
+//! checker.
 
 use crate::sync::{AtomicU64, Ordering, Thread, current, fence, park, park_timeout};
 use crossbeam_utils::CachePadded;

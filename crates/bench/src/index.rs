@@ -11,9 +11,8 @@
 //! ```
 //!
 //! All structures grow in turn to the same keys and are then asked in turn for random ones, so that the machine's moods
-//! fall on all alike. The limit of lookups is how many random words of as much memory as the keys and values take the
-//! same threads can read, when no read waits for another: no index of this size that is in no cache can be faster than
-//! about that.
+//! fall on all alike. The limit is how many independent random words the same threads read from memory of the same
+//! size.
 //!
 //! Two cores on one socket show no more of Figure 1 than one thread beside two. Counters of cache misses, which Figure
 //! 10 and the TLB paper read, are not asked for: few virtual machines have them. What [`eris_index::model`] says

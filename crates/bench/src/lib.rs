@@ -5,7 +5,7 @@
 //! ```
 //!
 //! A number comes beside the machine it was measured on, the runs it was chosen from, and the limit that the machine
-//! sets. See [`report::Report`] for the form and [`machine`] for those limits.
+//! sets. See [`report::BenchReport`] for the form and [`machine`] for those limits.
 
 #![forbid(unsafe_code)]
 

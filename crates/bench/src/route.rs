@@ -11,8 +11,8 @@
 //! channel   the same command through one crossbeam channel per AEU, one send each
 //! ```
 //!
-//! The limit (`copy`) is what the same threads copy into memory that is in nobody's cache: every command is written
-//! once to the sender's buffer, which stays in its cache, and once to an inbox, which is in another core's or nobody's.
+//! The limit (`copy`) writes each command twice: into the sender's buffer, which is cached, and into an inbox, which is
+//! not.
 
 mod lookup;
 

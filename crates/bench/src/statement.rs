@@ -9,8 +9,8 @@
 //!
 //! In a closed loop a client asks again as soon as it has its answer; paced, it asks so rarely that every thread of the
 //! engine sleeps when it comes. Beside a star query that reads the whole table all the time it waits for slices of
-//! that; and readers beside a writer must not feel it: one that statistics of the chunks answer for the most part, and
-//! one that reads every row. What is read is compared with what was written.
+//! that. Readers beside a writer must not feel it: one that statistics of the chunks answer for the most part, and one
+//! that reads every row. What is read is compared with what was written.
 
 mod client;
 

@@ -3,12 +3,12 @@
 //! ```text
 //! version ─┬─ blocks   0 ─────────────── 4096 ──── 5120 ─ 5300    strings by code; each at least twice as long as the
 //!          │                                                      next, so that there are few
-//!          ├─ index    ● ● ● ● ● ● ● ●                            hash → code, in shards of a few hundred
+//!          ├─ index    ● ● ● ● ● ● ● ●                            hash → code, in parts of a few hundred
 //!          ├─ values   all strings as one array                   made when first asked for
 //!          └─ ranks    code → place in byte order                 made when first asked for
 //! ```
 //!
-//! A version never changes. The next one shares all blocks and shards with it but those that the new strings fall into,
+//! A version never changes. The next one shares all blocks and parts with it but those that the new strings fall into,
 //! so that adding few strings to a large dictionary costs little. Codes are numbered in order of arrival and keep their
 //! meaning in all later versions; they say nothing about the strings' order.
 

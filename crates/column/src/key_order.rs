@@ -8,10 +8,10 @@
 //! fact           foreign key  2   1   1   4    ─▶  ordinals  3   1   1   2        region = 'ASIA'  ⇔  ordinal in 0..=1
 //! ```
 //!
-//! A column of foreign keys that is stored as *ordinals*, the places of its keys in such an order, answers a condition
-//! on an attribute of the dimension by comparing with a range: the between-predicate rewriting of the invisible join
-//! (Abadi, Madden, Hachem: *Column-stores vs. row-stores*, SIGMOD 2008), whatever the keys are. The keys themselves are
-//! a look into the order away.
+//! A column of foreign keys may be stored as *ordinals*, the places of its keys in such an order. It answers a
+//! condition on an attribute of the dimension by comparing with a range, whatever the keys are. This is the
+//! between-predicate rewriting of the invisible join (Abadi, Madden, Hachem: *Column-stores vs. row-stores*, SIGMOD
+//! 2008). The keys themselves are a look into the order away.
 //!
 //! A column chunk names the order that it is stored by, so chunks of several orders, and of none, may lie side by side.
 //!

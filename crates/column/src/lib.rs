@@ -9,8 +9,7 @@
 //! ```
 //!
 //! A [`ColumnChunk`] holds up to [`CHUNK_ROWS`] values of one column in node-local memory. Its values belong to one
-//! [`Domain`], to which every Arrow type is mapped so that order is kept; whether an integer was a date or a decimal is
-//! known to the caller alone, who names the Arrow type again when it gathers.
+//! [`Domain`], and each Arrow type maps to one in order. The caller remembers the Arrow type.
 //!
 //! ```text
 //! constant     one value for all rows; also for "only NULLs"
@@ -47,8 +46,8 @@ mod filter;
 mod floats;
 mod framed;
 mod gather;
-mod object_memory;
 mod key_order;
+mod object_memory;
 mod packed;
 mod pick;
 mod predicate;
@@ -70,8 +69,8 @@ pub use dictionary::{DICTIONARY_LIMIT, Dictionary, Unknown};
 pub use domain::{Domain, from_integer, to_integer};
 pub use encoding::Encoding;
 pub use error::EncodeError;
-pub use object_memory::ObjectMemory;
 pub use key_order::{KeyOrder, OrdinalSet};
+pub use object_memory::ObjectMemory;
 pub use predicate::{ColumnPredicate, StringTest};
 pub use ranks::RankArray;
 pub use selection::Selection;

@@ -1,5 +1,6 @@
-//! What a client loses that does nothing but look up or write keys, without pause, while all of these change their
-//! owner: its rate then beside its rate before, in the same run, and the worst single lookup of another client.
+//! What a client loses while all of its keys change their owner. It does nothing but look up or write keys, without
+//! pause. Its rate then is shown beside its rate before, in the same run, and the worst single lookup of another
+//! client.
 //!
 //! `make bench-moves` takes about two minutes. An AEU has a core; the clients share these cores, so that two or three
 //! threads want each while keys move between two AEUs on two cores.

@@ -7,9 +7,8 @@
 //!                                                        or MA-k    cost of copying
 //! ```
 //! What counts is the time that owners were busy with a segment, whatever they did there; of tables that are scanned,
-//! bytes. Nothing moves that does not pay: what is gained while the workload is expected to last must be more than
-//! moving takes, by the speed of what was moved before; and keys that go back to where they have just come from must
-//! pay the more, each time twice as much.
+//! bytes. A move must gain more than it costs. The gain is counted for as long as the load is expected to last. The
+//! cost follows the speed of earlier moves. Keys that go straight back must gain twice as much each time.
 //!
 //! What loads are, and what pays: docs/decisions/0024.
 

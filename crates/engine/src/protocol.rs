@@ -1,7 +1,6 @@
 //! What travels between clients and owners: the commands, and what a run's participants share.
 //!
-//! A command is a type. Whoever sends it, answers it or waits for it names that type, which fixes its rank, what its
-//! callback means, and what it is answered with: see [`request::Request`].
+//! A command is a type. The type fixes its rank, its callback and its reply: see [`request::Request`].
 
 pub(crate) mod answers;
 pub(crate) mod asked;

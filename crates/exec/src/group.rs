@@ -3,7 +3,7 @@
 //! ```text
 //! window of selected rows
 //!   keys       ─fields──▶ i64 per key and row ─index──▶ number of the group, per row
-//!   arguments  ─input──▶ i64 / f64 / i128 / text per row ─┐        │
+//!   arguments ─input─▶ i64 / f64 / i128 / string per row ─┐        │
 //!                                  one loop per aggregate ▼        ▼
 //!                                                 states: one column per aggregate, one entry per group
 //!                                                                       │
@@ -11,8 +11,8 @@
 //!                                        Groups ─▶ Merger of the worker to which the keys belong
 //! ```
 //!
-//! Groups are numbered in the order in which they are met; only the index knows how a key leads to its number, so that
-//! it can change its form (dense table, hash table) without touching a state.
+//! Groups are numbered in the order in which they are met. Only the index knows how a key leads to its number. So it
+//! can change its form (dense table, hash table) without touching a state.
 
 mod aggregate;
 mod division;

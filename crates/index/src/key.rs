@@ -14,12 +14,17 @@
 //! composite key                its columns one after the other
 //! ```
 //!
-//! The order: false before true; numbers by size; floating-point numbers in IEEE 754's total order, which is that of
-//! SQL here (-0 before 0, NaN after ∞); text by its bytes; NULL before all else; composite keys by their first column
-//! that differs.
+//! The order:
 //!
-//! No key is the beginning of another of the same columns: fixed sizes are equal, and text ends with the only 0 in it.
-//! It has no other because no byte of UTF-8 is greater than F4, so that there is room to add one to each.
+//! - NULL before all else;
+//! - false before true;
+//! - numbers by size;
+//! - floating-point numbers in IEEE 754's total order, which is that of SQL here (-0 before 0, NaN after ∞);
+//! - strings by their bytes;
+//! - composite keys by their first column that differs.
+//!
+//! No key is the beginning of another of the same columns. Fixed sizes are equal, and a string ends with the only 0 in
+//! it. It has no other because no byte of UTF-8 is greater than F4, so that there is room to add one to each.
 //!
 //! *One column of up to 64 bits, never NULL:* its key is a number, [`word`], for [`crate::Art`] of `u64`.
 //!
@@ -27,7 +32,7 @@
 //! each other in order of rows, and [`crate::Art::prefix`] with the columns alone finds them.
 //!
 //! *Ranges:* `Included` and `Excluded` are of whole keys. With the first columns alone, or with several entries per
-//! key, all that begins with them comes before [`Encoder::successor`]: "greater" is `Included(successor)`, "less or
+//! key, all that begins with them comes before [`KeyEncoder::successor`]: "greater" is `Included(successor)`, "less or
 //! equal" is `Excluded(successor)`.
 
 mod decode;

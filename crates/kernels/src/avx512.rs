@@ -1,9 +1,16 @@
 //! AVX-512 as of Ice Lake and Zen 4: masks from comparisons, funnel shifts (VBMI2), matrix products of bits (GFNI).
 //!
-//! One function serves all widths of a lane type, with shift counts from a table. A comparison takes 0.06 (bytes),
-//! 0.1, 0.2 and 0.4 cycles a row on Zen 4, which above 8 bits is more than memory delivers; unrolled for a single
-//! width it measured a quarter to a half less from 16 bits on, in cache only: not worth 64 copies of each kernel. A
-//! field that lies across two words takes one funnel shift, in bytes two bit matrices, so no row needs a branch.
+//! One function serves all widths of a lane type, with shift counts from a table. A comparison on Zen 4:
+//!
+//! | bits of a lane | cycles a row |
+//! |---|---|
+//! | 8 | 0.06 |
+//! | 16 | 0.1 |
+//! | 32 | 0.2 |
+//! | 64 | 0.4 |
+//!
+//! Above 8 bits that is faster than memory. Unrolling for one width gains only in cache, so it is not done. A field
+//! that lies across two words takes one funnel shift, in bytes two bit matrices, so no row needs a branch.
 //!
 //! Compression goes to a register and is stored from there, whole: to memory it is microcode on Zen 4.
 

@@ -17,11 +17,11 @@
 //!
 //! # Vectors, masks and packing
 //!
-//! A *vector* is [`VECTOR`] = 1,024 values; a *mask* of a vector is [`MASK_WORDS`] = 16 words, bit `i % 64` of
-//! word `i / 64` standing for row `i`. Packed at `w` bits (0 to 64) a vector takes `16 * w` words. It is cut
-//! into `L = 1024 / T` *lanes* of `T` bits, `T` being the smallest of 8, 16, 32, 64 that holds `w`. Value `i`
-//! belongs to lane `i % L`, where it is number `i / L`, and each lane is a stream of bits, lowest first,
-//! in words of `T` bits that are interleaved with those of the other lanes:
+//! A *vector* is [`VECTOR`] = 1,024 values; a *mask* of a vector is [`MASK_WORDS`] = 16 words, bit `i % 64` of word `i
+//! / 64` standing for row `i`. Packed at `w` bits (0 to 64) a vector takes `16 * w` words. It is cut into `L = 1024 /
+//! T` *lanes* of `T` bits, `T` being the smallest of 8, 16, 32, 64 that holds `w`. Value `i` belongs to lane `i % L`,
+//! where it is number `i / L`. Each lane is a stream of bits, lowest first, in words of `T` bits that are interleaved
+//! with those of the other lanes:
 //!
 //! ```text
 //! w = 3, T = 8, L = 128:    byte 0 of lane l = words[l], byte 1 = words[128 + l], byte 2 = words[256 + l]

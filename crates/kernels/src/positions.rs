@@ -6,9 +6,8 @@
 //! runs     positions 2 70 …  ─▶  0 17 …               the run that each row lies in: bits of `starts` up to it
 //! ```
 //!
-//! Reading some lines here and there, a processor finds no stream to run ahead of. So where positions are close enough
-//! that most lines of a vector hold one, the lines of later vectors are asked for one after the other, before their
-//! turn: that is as fast as memory, where waiting for each took three times as long.
+//! Reading some lines here and there, a processor finds no stream to run ahead of. If positions are dense, the lines of
+//! later vectors are prefetched in order. That reaches memory speed; waiting for each took three times as long.
 
 use crate::isa::{Isa, dispatch};
 use crate::layout::{RUNS_WORDS, vector_words};

@@ -7,7 +7,7 @@
 //!
 //! From runs to rows 64 at a time, without a loop over the runs: deposit the answers at the starts, deposit them again
 //! one start later, and subtract. A run that passed, from bit `d` up to the next start at bit `n`, is `2^n - 2^d`, and
-//! runs do not overlap, so one subtraction makes all of them; what has no next start in the word overflows away.
+//! runs do not overlap. So one subtraction makes all of them. What has no next start in the word overflows away.
 
 use crate::isa::{Isa, dispatch};
 use crate::{MASK_WORDS, VECTOR};

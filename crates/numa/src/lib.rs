@@ -9,7 +9,7 @@
 //! ```
 //!
 //! *Topology is a value.* [`Topology::detect`] reads this machine, [`Topology::fake`] makes one up, and nothing above
-//! can tell them apart but by [`Topology::is_fake`]: with `ERIS_TOPOLOGY=4x2` a laptop has four logical nodes of two
+//! can tell them apart but by [`Topology::is_fake`]. With `ERIS_TOPOLOGY=4x2` a laptop has four logical nodes of two
 //! AEUs and every NUMA path really runs, although all memory lies on one node.
 //!
 //! *Memory has a home.* Each node has a memory manager, [`NodeMemory`] (ERIS paper, Section 3.1). A [`Buffer`] belongs

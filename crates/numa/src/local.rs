@@ -1,7 +1,7 @@
 //! Thread-local caches of small slots, so that a small buffer mostly takes no lock.
 //!
 //! Each thread has a stack of slots per manager and class. An empty stack is filled with a batch, a full one gives its
-//! older half back, and the end of the thread gives all back: at most 16 KiB per class are kept, 384 KiB per thread and
+//! older half back, and the end of the thread gives all back. At most 16 KiB per class are kept, 384 KiB per thread and
 //! node. A slot lands in the cache of the thread that drops it, whoever had allocated it.
 
 use crate::classes::{CLASSES, Class};

@@ -5,9 +5,8 @@
 //! ```
 //!
 //! After Section 3.2 of *ERIS: A NUMA-Aware In-Memory Storage Engine*. Every endpoint (an AEU or a session) has one
-//! [`Port`]. Sending writes into private buffers, one per target; a flush copies a whole buffer into the target's
-//! inbox with one reservation, so the cost of an atomic operation and of the distance is paid per buffer, not per
-//! command.
+//! [`Port`]. Sending writes into private buffers, one per target. A flush copies a whole buffer into the target's inbox
+//! with one reservation. So the cost of an atomic operation and of the distance is paid per buffer, not per command.
 //!
 //! ```text
 //!            sender's port                                     target's port

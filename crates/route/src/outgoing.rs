@@ -7,9 +7,9 @@
 //! ```
 //!
 //! A flush reserves room for a whole buffer, copies the unicast words up to a reference, the multicast command it
-//! names, and so on: sequential writes only, and for one sender, target and rank the order of sending. A buffer that
-//! finds no room is kept; the references in it are then replaced by copies, so that the multicast buffer can be used
-//! again.
+//! names, and so on. It writes sequentially only. For one sender, target and rank it keeps the order of sending. A
+//! buffer that finds no room is kept; the references in it are then replaced by copies, so that the multicast buffer
+//! can be used again.
 
 use crate::inbox::{Inbox, Rejected, ReservedSlot};
 use crate::multicast::{Multicast, SharedCommand};

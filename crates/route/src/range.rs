@@ -1,9 +1,8 @@
 //! The range partition table: which AEU holds a key.
 //!
-//! A CSB+-tree (Rao and Ross), as the ERIS paper uses: a node is one cache line of keys and nothing else, for the
-//! children of a node lie side by side and are found by arithmetic. The tree is built in one go and never changed; a
-//! balancing cycle builds the next one, so all nodes but the last of a level are full and the position of a node's
-//! first child is its own number times the fan-out: not even one pointer per node is left.
+//! A CSB+-tree (Rao and Ross), as the ERIS paper uses: a node is one cache line of keys and nothing else. The tree is
+//! built once and never changed; a balancing cycle builds the next one. All nodes but the last of a level are full. So
+//! a child's place follows from its parent's number, and no pointer is needed.
 //!
 //! ```text
 //!  level 1            │ 40 90 │                       every key: the smallest key under the child right of it

@@ -12,10 +12,10 @@
 //! ```
 //!
 //! A [`Segment`] belongs to one owner, which alone calls its `&mut` methods. Readers get a [`ChunkView`] per chunk:
-//! shared, frozen, and bound to no latch. Versions are timestamps: a chunk knows when its rows were inserted,
-//! a [`DeleteVector`] when they were deleted. A row keeps its [id](RowIds) wherever it is moved to; rows that no
-//! snapshot in use can see are left out whenever chunks are joined, and by a [`Rewrite`] of those that have lost most
-//! of theirs. This crate must not know AEUs, fragments or SQL.
+//! shared, frozen, and bound to no latch. Versions are timestamps: a chunk knows when its rows were inserted, a
+//! [`DeleteVector`] when they were deleted. A row keeps its [id](RowIds) wherever it is moved to. Rows that no snapshot
+//! in use can see are left out whenever chunks are joined, and by a [`Rewrite`] of those that have lost most of theirs.
+//! This crate must not know AEUs, fragments or SQL.
 
 #![forbid(unsafe_code)]
 

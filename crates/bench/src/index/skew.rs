@@ -1,5 +1,5 @@
-//! Lookups that follow Zipf's law, on small and on huge pages, as inserted and reorganised: the TLB paper's Figures 2
-//! to 5 and Tables 2 to 4 (*TLB misses – the missing issue of adaptive radix tree?*).
+//! Lookups that follow Zipf's law, on small and on huge pages, as inserted and reorganised. These are the TLB paper's
+//! Figures 2 to 5 and Tables 2 to 4 (*TLB misses – the missing issue of adaptive radix tree?*).
 //!
 //! ```text
 //!              4 KiB pages                    huge pages
@@ -8,7 +8,7 @@
 //!                        as many lookups as are timed
 //! ```
 //! All four are asked in turn. A translation buffer that nobody can ask is modelled: that of the paper's processor, and
-//! that of a Zen 4; the paper's Figure 2, the share of time that goes into misses, is bounded from above by what huge
+//! that of a Zen 4. The paper's Figure 2, the share of time that goes into misses, is bounded from above by what huge
 //! pages save.
 
 use super::error::IndexBenchError;

@@ -1,8 +1,13 @@
 //! The scan as a user sees it: one table with a column per width, and a count in SQL.
 //!
-//! Value `i` of the column of width `w` is the upper `w` bits of 63, of which 31 are `i × m modulo p` and 31 are `i × n
-//! modulo q` with two primes: equally distributed over the width, the same on every run, and computed alike, without
-//! overflow, by the statement that fills the table and by the check of what it counts.
+//! Value `i` of the column of width `w`, with two primes `p` and `q`:
+//!
+//! ```text
+//! the upper w bits of 63, of which 31 are i × m modulo p, and 31 are i × n modulo q
+//! ```
+//!
+//! The values are equally distributed over the width and the same on every run. The statement that fills the table and
+//! the check of what it counts compute them alike, without overflow.
 
 use super::ScanOptions;
 use super::bandwidth::READING;

@@ -1,12 +1,11 @@
-//! From string to code: hash tables of one size, in shards that versions share until one of them writes.
+//! From string to code: hash tables of one size, in parts that versions share until one of them writes.
 //!
 //! ```text
-//! hash    ········· ·········      its lowest bits are the shard's number, all of it together says the place
-//! shard   │ hash, code │ hash, code │  empty  │ …   1,024 places; an entry's place taken: the next free one
+//! hash    ········· ·········      its lowest bits are the part's number, all of it together says the place
+//! part    │ hash, code │ hash, code │  empty  │ …   1,024 places; an entry's place taken: the next free one
 //! ```
 //!
-//! The hash is kept beside the code, so that a string is compared with hardly any but its own, and that whoever looks
-//! for many can have the memory of one fetched while it works on others.
+//! The hash lies beside the code. So few strings are compared, and lookups of many strings can prefetch.
 
 use eris_kernels::prefetch;
 use hashbrown::DefaultHashBuilder;

@@ -1,9 +1,8 @@
 //! Whether rows of a table that is scanned move, and how many.
 //!
 //! Of a table that is scanned, every byte is as likely to be read as any other: the load that owners should share is
-//! bytes, and a little for each row. Who has little helps those who have more, so that uneven partitions cost less than
-//! they look like: what is gained is the time that the busiest AEU takes longer than the others, and part of the time
-//! in which bytes are read from other nodes.
+//! bytes, and a little for each row. AEUs with little data help the others, so uneven partitions cost less than they
+//! seem to. The gain is the time that the busiest AEU needs beyond the others, and a part of the remote reads.
 
 use super::Balancing;
 use super::experience::{Experience, HORIZON, Move, Offer};

@@ -9,7 +9,7 @@
 //!
 //! Much of what is asked takes less time than it takes until a sleeping AEU is awake: statistics rule most chunks out,
 //! or an index leads to a few rows. How little it is turns out only on the way. So it is begun here, at all AEUs at
-//! once, and left to them as soon as it looks as if it took longer than waking them: until then, it runs on one core
+//! once. It is left to them as soon as it looks as if it took longer than waking them. Until then, it runs on one core
 //! instead of all of them.
 
 use super::client::Client;

@@ -5,10 +5,11 @@
 //! ```
 //!
 //! A chunk is immutable: what is exchanged is the owner's reference, and readers who hold the chunk finish with its old
-//! form. A chunk says by which order it is stored, so that a reader may meet several orders, and none. A chunk with a
-//! key that the order does not have stays as it is, and so do rows that come later, until somebody asks again: by
-//! another order; by the same one, which leaves alone what is stored by it; or by that one with late keys at its end,
-//! which takes over what is stored by the shorter one as it is.
+//! form. A chunk says by which order it is stored, so that a reader may meet several orders, and none.
+//!
+//! A chunk stays as it is if the order lacks one of its keys. So do rows that come later. A new request changes that.
+//! With another order, all chunks are stored anew. With the same order, only those that are not stored by it. With late
+//! keys at its end, older chunks are kept.
 
 use super::engine::Engine;
 use crate::error::EngineError;

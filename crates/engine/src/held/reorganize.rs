@@ -8,10 +8,10 @@
 //!                          ▼
 //!                     counting ─► measuring ─► moving ─► measuring ─► effect         work
 //! ```
-//! The work is done by the owner in units of one key, between commands, and each unit is paid for by lookups: as many
-//! as it takes that all go on at most of their speed. So it goes on as fast as the index is used, and an index that
-//! nobody uses is left alone. Whoever asks for it explicitly also gets a [task](crate::tasks::reorganize), which does
-//! the work while there is no other.
+//! The owner does the work in units of one key, between commands. Lookups pay for each unit: as many as it takes that
+//! all go on at most of their speed. So it goes on as fast as the index is used, and an index that nobody uses is left
+//! alone. Whoever asks for it explicitly also gets a [task](crate::tasks::reorganize), which does the work while there
+//! is no other.
 //!
 //! How much it gains is told by a model of a translation buffer, for hardly any machine counts its misses for us.
 //!

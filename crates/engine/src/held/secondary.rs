@@ -7,11 +7,10 @@
 //!          'Lyon' ──▶ 9 ──▶ 7 ──▶ 2
 //! ```
 //!
-//! A row is entered when it is written, under the id that it keeps wherever it is moved to, and stays as long as some
-//! snapshot may see it; who is led to a row looks whether his snapshot sees it, and whether his conditions hold. So
-//! every snapshot finds all of its rows, also one that is older than the index. Entries of rows that are gone lead
-//! nowhere; those on which lookups stumble are removed, and with too many of them the index is [built
-//! anew](crate::held::index_part).
+//! A row is entered when it is written, under its lasting id. It stays while a snapshot may see it. A reader checks
+//! visibility and conditions itself. So every snapshot finds all of its rows, also one that is older than the index.
+//! Entries of rows that are gone lead nowhere. Those on which lookups stumble are removed, and with too many of them
+//! the index is [built anew](crate::held::index_part).
 //!
 //! NULL has a place before all values. A hashed index, which is asked for equal values only, leaves it out.
 

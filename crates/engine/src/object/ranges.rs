@@ -5,10 +5,9 @@
 //!         ─▶ mostly greater keys   │ ← AEU 0 │ AEU 1   │ AEU 0 │ AEU 1 → │   assigned keys keep their owner
 //! ```
 //!
-//! A range is only ever cut above the greatest key that was assigned, so rows that are there stay where they belong,
-//! and rows that come in the order of their keys are spread over all AEUs nevertheless. Everybody who writes assigns by
-//! this one table, under its lock; who looks for a key that a snapshot shows finds it in every later table – unless
-//! keys have been [shifted](Ranges::shift) since: rows that an older snapshot shows may be with any former owner.
+//! Only the part above the greatest assigned key is cut. So rows stay, and ascending keys spread over all AEUs. Writers
+//! assign by this table, under its lock. A reader finds its key in every later table, unless keys were
+//! [shifted](Ranges::shift) since: rows that an older snapshot shows may be with any former owner.
 
 use crate::lock::Lock;
 use crate::object::keys::{KeyRange, Keys, least, routing_of};

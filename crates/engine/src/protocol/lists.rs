@@ -16,9 +16,8 @@
 //!
 //! Ranks only ascend on the way from a request to what it causes: on that rests that no two endpoints wait for each
 //! other. What a client wants of rows is client work. Scans, and what owners do for each other on the way, are scan
-//! work: a batch may be handed on more than once, but an owner has one of each client at most, for which there is
-//! always room. Answers are replies, and so is what scans make for each other. Everything that must never wait is
-//! control.
+//! work. A batch may be handed on more than once, but an owner has one of each client at most. There is always room for
+//! that. Answers are replies, and so is what scans make for each other. Everything that must never wait is control.
 
 use super::answers::{
     Batch, Deleted, Done, End, Indexes, KeysDone, LocatedParts, OfferedChunks, Panicked, Rejected,

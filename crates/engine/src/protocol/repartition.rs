@@ -18,7 +18,7 @@
 //! The sender has reserved the memory of what it sends. If the budget gets short, the participant that notices says
 //! that groups come in parts. From then on nobody merges: what is there, and what comes, goes on as it is. That is
 //! always right, for the receiver merges what comes in parts. It can only be said before one's own RepartitionEnd. So
-//! whoever has them all knows: what it merged is all there is of its keys, or nobody takes it for that.
+//! who has all parts of a key knows it. Until then nobody uses its merged groups.
 
 use eris_exec::{Division, Program};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};

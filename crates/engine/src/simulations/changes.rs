@@ -1,10 +1,9 @@
 //! Statements that change rows, in one thread under a seeded schedule, against what must hold of any history of them.
 //!
 //! Rows come in groups. A statement adds a group, adds one to the value of every row of a group, or deletes a group,
-//! and may be given up or panic on the way. So at every snapshot all rows of a group are there or none (all or
-//! nothing), have the same value (one commit), at least that of the increments that had committed before (nothing lost)
-//! and at most that of those that had begun. A reader that holds its snapshot reads the same twice, whatever is
-//! collected in between.
+//! and may be given up or panic on the way. At every snapshot, a group has all rows or none, and all have one value.
+//! The value is between the increments committed before and those begun before. A reader that holds its snapshot reads
+//! the same twice, whatever is collected in between.
 //!
 //! A seed replays a failure: `ERIS_SEED=17 cargo test --release -p eris-engine simulations::changes`.
 

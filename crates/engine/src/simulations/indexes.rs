@@ -1,6 +1,6 @@
-//! Secondary indexes and that of the key, in one thread under a seeded schedule: whatever an index leads to at a
-//! snapshot is what a scan finds there, while rows come and go, by statements and by their keys, and the index is made,
-//! dropped and built anew.
+//! Secondary indexes and that of the key, in one thread under a seeded schedule. Whatever an index leads to at a
+//! snapshot is what a scan finds there. Meanwhile rows come and go, by statements and by their keys, and the index is
+//! made, dropped and built anew.
 //!
 //! A seed replays a failure: `ERIS_SEED=17 cargo test --release -p eris-engine simulations::indexes`.
 

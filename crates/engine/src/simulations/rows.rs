@@ -1,11 +1,11 @@
 //! Operations on rows by their keys, in one thread under a seeded schedule, against what must hold of any history of
 //! them.
 //!
-//! Accounts have balances, and lie in several partitions. A transfer moves something from one account to another, an
-//! increment adds one to an account, by reading and writing or at the account's owner, and a statement with the write
-//! lock for itself adds one to all. So at every snapshot the sum of all balances is what they had at first, and at
-//! least the increments that had committed before it was read, and at most those that had begun. Of other keys rows are
-//! put in if nobody has them, and removed: such a row is there as often as it was put in more often than removed.
+//! Accounts have balances, and lie in several partitions. A transfer moves something from one account to another. An
+//! increment adds one to an account, by reading and writing or at the account's owner. A statement with the write lock
+//! for itself adds one to all. So at every snapshot the sum of all balances is what they had at first, and at least the
+//! increments that had committed before it was read, and at most those that had begun. Of other keys rows are put in if
+//! nobody has them, and removed: such a row is there as often as it was put in more often than removed.
 //!
 //! A seed replays a failure: `ERIS_SEED=17 cargo test --release -p eris-engine simulations::rows`.
 

@@ -1,5 +1,5 @@
 //! Rows of two data objects, a table and the keys of a UNIQUE constraint of it, changed together in one thread under a
-//! seeded schedule, beside statements that take write locks, and given up anywhere: every snapshot shows the same
+//! seeded schedule. Other statements take write locks, and changes are given up anywhere. Every snapshot shows the same
 //! values in both, each once.
 //!
 //! A seed replays a failure: `ERIS_SEED=17 cargo test --release -p eris-engine simulations::unique`.

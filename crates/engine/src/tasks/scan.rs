@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Tasks take turns, one slice each. Fragments on the same data object start where the others are, so the slices of one
-//! turn work on the same chunk: it comes from memory once for all of them (scan sharing, ERIS paper, Section 3.1). A
+//! turn work on the same chunk. It comes from memory once for all of them (scan sharing, ERIS paper, Section 3.1). A
 //! fragment without credit is suspended and thereby leaves the pass; its cursor stays where it is.
 
 mod begin;

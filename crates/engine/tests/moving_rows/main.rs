@@ -1,4 +1,4 @@
-//! Real threads that look rows up, write, change and remove them, and read ranges and all of them, while other threads
+//! Real threads look rows up, write, change and remove them, and read ranges and all of them. Meanwhile other threads
 //! move rows from owner to owner without pause, by link and by copy, and a balancer does so too. What is read at a
 //! snapshot is checked against the [history] of what was written.
 //!

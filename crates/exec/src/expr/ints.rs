@@ -1,8 +1,8 @@
 //! Arithmetic on stored integers without Arrow arrays: `l_extendedprice * (1 - l_discount)` as two loops over `i64`.
 //!
 //! Whether a step can overflow is decided once per chunk: zone maps give each column's range, and interval arithmetic
-//! the range of each step. If every step stays within its type and within 64 bits, the loops need no checks; if not,
-//! the chunk is evaluated by Arrow's checked kernels, which then tell a real overflow from a mere possibility.
+//! the range of each step. If every step stays within its type and within 64 bits, the loops need no checks. If not,
+//! Arrow's checked kernels evaluate the chunk. They tell a real overflow from a mere possibility.
 
 use crate::bounds::{lossless_factor, value_bounds};
 use crate::columns::FragmentColumns;

@@ -1,4 +1,4 @@
-//! Codes for strings that no dictionary has: those of chunks of plain text, and computed ones.
+//! Codes for strings that no dictionary has: those of chunks of plain strings, and computed ones.
 
 use super::strings::Strings;
 use arrow_array::{Array, StringViewArray};

@@ -8,8 +8,8 @@
 //!            └ 63 ─── 32 ─ 31 ─── 0 ┘  └──────────────────────┘  └───────────┘
 //! ```
 //!
-//! A field never crosses words. That of a NULL is 0, so equal keys have equal words. Text is its dictionary's code, or
-//! one from an [`Interner`] where there is none; a float is its bits, with both zeros made one; a wide decimal takes
+//! A field never crosses words. That of a NULL is 0, so equal keys have equal words. A string is its dictionary's code,
+//! or one from an [`Interner`] where there is none; a float is its bits, with both zeros made one; a wide decimal takes
 //! two fields.
 
 use super::input::Window;

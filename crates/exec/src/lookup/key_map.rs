@@ -4,7 +4,7 @@
 //! dense   table[key - first], one entry for each key between the least and the greatest   if these lie close together
 //! hash    key ─hash─▶ number                                                              otherwise
 //! order   table[ordinal] for chunks that are stored by an order of keys
-//! texts   table[code] where the column has codes, a hash table where it has none
+//! strings table[code] where the column has codes, a hash table where it has none
 //! ```
 //!
 //! A dense table has entries of one, two or four bytes, whatever its numbers need: what is looked at for every row

@@ -1,8 +1,8 @@
 //! What keys can be: numbers of 64 bits, or strings of bytes.
 //!
 //! Both are strings of bytes to the tree; a number is its eight bytes from the most significant on. They differ in what
-//! a record looks like, and in that the last level of a tree of numbers needs no records: where the path is seven bytes
-//! long, the eighth leads to the value itself.
+//! a record looks like. The last level of a tree of numbers needs no records: where the path is seven bytes long, the
+//! eighth leads to the value itself.
 //!
 //! ```text
 //! record of a number        [key, 8][value, 8]

@@ -9,9 +9,9 @@
 //! With small pages the few slabs that most lookups touch then have all their pages in the translation buffer; with any
 //! pages, their lines lie densely in the caches' sets.
 //!
-//! It is done in slices of some moves, between which the tree may be read and changed at will: a slice finds its way
-//! anew from the root, and to move a node is to copy it and to let the one reference to it lead to the copy. What
-//! changes afterwards is as hot as before, for only growing and shrinking move a node, and those are rare.
+//! It works in slices. Between them the tree may change, so each slice starts at the root. A node is copied, then its
+//! one reference is set to the copy. What changes afterwards is as hot as before, for only growing and shrinking move a
+//! node, and those are rare.
 
 use super::node::{BranchNode, Prefix, with_inner, with_value};
 use super::reference::{NodeKind, Ref};

@@ -1,5 +1,5 @@
-//! Many keys at once: first the lines of all keys of a group are asked for, then they are looked at; where the slot
-//! leads to a record, it is asked for and looked at in a third pass.
+//! Many keys at once. First the lines of all keys of a group are prefetched, then they are looked at. Where the slot
+//! leads to a record, it is prefetched and looked at in a third pass.
 
 use super::{Hash, HashIndex, record};
 use crate::BatchError;

@@ -5,10 +5,11 @@
 //!      ─ a timestamp is drawn ─ the new table of ranges is published, with that timestamp ─ Commit
 //! ```
 //!
-//! A table of ranges says from which snapshot on it holds. Whoever reads at an older one asks all owners; an owner that
-//! is asked for keys that are not its own by now, or were not at the snapshot, says so, and whoever has asked looks
-//! again. Who changes rows has a share of the object's write lock before he looks whose they are. Rows with a key that
-//! are written before their statement has the write lock would be with the wrong owner: whoever writes such rows keeps
+//! A table of ranges says from which snapshot on it holds. A reader at an older snapshot asks all owners. An owner that
+//! does not or did not have the keys says so. Then the reader looks again.
+//!
+//! Who changes rows has a share of the object's write lock before he looks whose they are. Rows with a key that are
+//! written before their statement has the write lock would be with the wrong owner. So whoever writes such rows keeps
 //! keys from being shifted.
 
 use super::key_shift::KeyShift;

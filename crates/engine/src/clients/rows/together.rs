@@ -9,9 +9,9 @@
 //!                              └▶ Unexpected, Busy, Elsewhere ─▶ Abort to all of them
 //! ```
 //!
-//! They share the objects' write locks. An owner that has prepared one takes no other change until it is told what
-//! becomes of it, and says *busy* instead; so nobody waits for anybody while he has prepared something. Whoever is
-//! rejected too often waits for the write locks alone, in the order of the objects' numbers.
+//! They share the objects' write locks. A prepared owner takes no other change and answers *busy*. So no prepared owner
+//! waits for another. Whoever is rejected too often waits for the write locks alone, in the order of the objects'
+//! numbers.
 
 use super::{AT_ONCE, OFFERS, keys_found, let_others_go_on};
 use crate::clients::client::Client;

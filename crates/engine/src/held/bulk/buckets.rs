@@ -1,5 +1,5 @@
-//! Numbers in no order, but spread over their range: distributed to buckets by their highest bits, then sorted bucket
-//! by bucket, each of which is so small that it stays in a core's cache until it is in the tree.
+//! For unordered keys spread over their range. The highest bits choose a bucket. Each bucket fits into a core's cache
+//! and is sorted there.
 //!
 //! ```text
 //! counting ─▶ distributing: every entry to its bucket's next place ─▶ bucket 0: sorted, into the tree ─▶ bucket 1 …

@@ -3,9 +3,9 @@
 //! ```text
 //! line i:  [value of 7i] … [value of 7i + 6][present: a bit each]      37 lines
 //! ```
-//! Every 64 bits may be a value, so that none is left to say that there is no value; the bits that say it lie in the
-//! line of their values, which is then the only one that a lookup touches. As in [`super::Direct`] nothing is counted
-//! but when a removal leaves a line with at most one value.
+//! Any 64 bits may be a value, so none is left to say that there is no value. The bits that say it lie in the line of
+//! their values. So a lookup touches only this line. As in [`super::Direct`] nothing is counted but when a removal
+//! leaves a line with at most one value.
 
 use super::{BranchNode, Remainder, sparse};
 
