@@ -10,8 +10,8 @@ use eris_types::AeuId;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Every statement of a cycle is noted when it is over, so that the [history](History) tells what has moved also if a
-/// later one fails, or if whoever waits for the cycle goes away: it is written when this is dropped.
+/// Every statement of a cycle is noted when it is over. So the [history](BalancingHistory) tells what has moved also if
+/// a later one fails, or if whoever waits for the cycle goes away: it is written when this is dropped.
 pub(super) struct Cycle<'a> {
     history: &'a BalancingHistory,
     object: &'a DataObject,
