@@ -118,7 +118,7 @@ impl Catalog {
 
 const UNPOISONED: &str = "nothing panics under this lock";
 
-/// Contents that take effect with [`Change::commit`], all at once, or not at all.
+/// Contents that take effect with [`CatalogChange::commit`], all at once, or not at all.
 pub(crate) struct CatalogChange<'a> {
     catalog: &'a Catalog,
     contents: Contents,
