@@ -25,15 +25,17 @@ fn parts(token: &TokenWithSpan) -> Option<Vec<TokenWithSpan>> {
     };
     let name = text.trim_end_matches(['+', '-']);
     let operator = match name {
-        "=" => Token::Eq,
-        "<>" | "!=" => Token::Neq,
-        "<" => Token::Lt,
-        "<=" => Token::LtEq,
-        ">" => Token::Gt,
-        ">=" => Token::GtEq,
-        "*" => Token::Mul,
-        "/" => Token::Div,
-        "%" => Token::Mod,
+        "=" => Some(Token::Eq),
+        "<>" | "!=" => Some(Token::Neq),
+        "<" => Some(Token::Lt),
+        "<=" => Some(Token::LtEq),
+        ">" => Some(Token::Gt),
+        ">=" => Some(Token::GtEq),
+        "*" => Some(Token::Mul),
+        "/" => Some(Token::Div),
+        "%" => Some(Token::Mod),
+        // Nothing but signs.
+        "" => None,
         _ => return None,
     };
     // All of it is ASCII, and on one line.
@@ -42,7 +44,8 @@ fn parts(token: &TokenWithSpan) -> Option<Vec<TokenWithSpan>> {
         let place = |behind: usize| Location::of(line, column + behind as u64);
         Span::new(place(first), place(first + length))
     };
-    let mut parts = vec![TokenWithSpan::new(operator, at(0, name.len()))];
+    let operator = operator.map(|operator| TokenWithSpan::new(operator, at(0, name.len())));
+    let mut parts: Vec<TokenWithSpan> = operator.into_iter().collect();
     for (behind, sign) in text[name.len()..].chars().enumerate() {
         let sign = match sign {
             '-' => Token::Minus,
@@ -71,6 +74,7 @@ mod tests {
     #[test]
     fn signs_are_tokens_of_their_own() {
         assert_eq!(tokens("x>-1"), ["1 x", "2 >", "3 -", "4 1"]);
+        assert_eq!(tokens("5-+3"), ["1 5", "2 -", "3 +", "4 3"]);
         assert_eq!(tokens("x<>+-1"), ["1 x", "2 <>", "4 +", "5 -", "6 1"]);
         for operator in ["=", "<>", "<", "<=", ">", ">=", "*", "/", "%"] {
             let shown = tokens(&format!("5{operator}-3"));
