@@ -1,8 +1,8 @@
 //! Operators with a sign behind them: `x>-1` is `x > -1`, as in PostgreSQL and DuckDB.
 //!
-//! The tokenizer takes all characters of operators that stand together for one operator, as PostgreSQL does. It has not
-//! PostgreSQL's exception: an operator ends before a sign, unless it has a character that no operator of standard SQL
-//! has. DuckDB has that exception for `%`, too.
+//! The tokenizer takes all characters of operators that stand together for one operator, as PostgreSQL does. It lacks
+//! PostgreSQL's exception: an operator of standard SQL ends before a sign. Here `%` does, too, so `5%-3` is 2.
+//! PostgreSQL and DuckDB reject that.
 
 use datafusion::sql::sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan};
 
