@@ -29,7 +29,10 @@ impl SeenGroups {
                 self.flags[self.complete..].fill(true);
                 self.complete = groups;
             }
-            _ => numbers.for_each(counts, |_, number| self.flags[number] = true),
+            _ => {
+                let flags = &mut self.flags[..];
+                numbers.for_each(counts, |_, number| flags[number] = true);
+            }
         }
         self.marked = groups;
     }

@@ -171,7 +171,10 @@ impl AggregateState {
         match (numbers, counts) {
             (GroupNumbers::One(rows), None) => totals[0] += rows as i64,
             (GroupNumbers::One(_), Some(counts)) => totals[0] += counts.count_set_bits() as i64,
-            _ => numbers.for_each(counts, |_, number| totals[number] += 1),
+            _ => {
+                let totals = &mut totals[..];
+                numbers.for_each(counts, |_, number| totals[number] += 1);
+            }
         }
     }
 
@@ -213,8 +216,9 @@ impl AggregateState {
                 Values::Integers(values),
             ) if *offset != 0 => {
                 rest.resize(sums.len(), 0);
+                let (rest, offset) = (&mut rest[..], *offset);
                 numbers.zip(values, counts, |number, value| {
-                    rest[number] += value as i128 + *offset;
+                    rest[number] += value as i128 + offset;
                 });
             }
             (AggregateState::SumIntegers { sums, rest, .. }, Values::Integers(values)) => {
@@ -225,6 +229,7 @@ impl AggregateState {
             }
             (AggregateState::SumIntegers { sums, rest, .. }, Values::Wide(values)) => {
                 rest.resize(sums.len(), 0);
+                let rest = &mut rest[..];
                 let mut overflow = false;
                 numbers.zip(values, counts, |number, value| {
                     let (sum, over) = rest[number].overflowing_add(value);
@@ -239,6 +244,7 @@ impl AggregateState {
                 if let (GroupNumbers::One(_), None) = (numbers, counts) {
                     sums[0] += isa.sum_f64(values);
                 } else {
+                    let sums = &mut sums[..];
                     numbers.zip(values, counts, |number, value| {
                         sums[number] += value;
                     });
