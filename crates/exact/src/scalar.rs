@@ -2,9 +2,17 @@
 //!
 //! No repair: the same values in two forms, of which DataFusion's changes with its versions.
 
+use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::datatypes::{DataType, TimeUnit};
-use datafusion::common::ScalarValue;
+use datafusion::common::{Result, ScalarValue};
 use eris_fragment::{Scalar, Type, Value};
+
+/// The constants as a column.
+///
+/// DataFusion's function is generic, and has a copy of itself for each type. So it is compiled here, once.
+pub fn to_column(values: Vec<ScalarValue>) -> Result<ArrayRef> {
+    ScalarValue::iter_to_array(values)
+}
 
 /// The constant as a fragment writes it; `None` for types that fragments do not have.
 pub fn to_fragment(value: &ScalarValue) -> Option<Scalar> {

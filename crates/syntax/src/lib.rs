@@ -1,4 +1,4 @@
-//! Walks over syntax trees of SQL.
+//! Walks over syntax trees of SQL, and comparisons of them.
 //!
 //! ```text
 //! doors ─ sql ─[syntax]─ sqlparser's trees
@@ -6,14 +6,15 @@
 //!
 //! A visitor is a type parameter of `sqlparser`'s walk. So each visitor would compile the walk over all kinds of nodes
 //! anew: some 900 functions. Here one type stands for all visitors, and a node reaches its visitor by a dynamic call.
-//! This crate compiles the walks once. A change of `sql` does not compile them again. Nobody walks otherwise.
+//! `==` of trees would be compiled anew by each crate, too, with all kinds of nodes. [`are_equal`] is compiled here. A
+//! change of `sql` compiles neither again. Nobody walks or compares trees otherwise.
 
 #![forbid(unsafe_code)]
 
 use sqlparser::ast::{
-    Cte, DoUpdate, Expr, FunctionArguments, GroupByExpr, ObjectName, OrderBy, OrderByExpr, Query,
-    Select, SelectItem, Statement, TableFactor, ValueWithSpan, Visit, VisitMut, Visitor,
-    VisitorMut,
+    CreateTable, CreateTableOptions, Cte, Delete, DoUpdate, Expr, FunctionArguments, GroupByExpr,
+    ObjectName, OrderBy, OrderByExpr, Query, Select, SelectItem, Statement, TableFactor,
+    ValueWithSpan, Visit, VisitMut, Visitor, VisitorMut, WildcardAdditionalOptions,
 };
 use std::ops::ControlFlow;
 
@@ -166,6 +167,36 @@ erased_for_all_nodes!(Visitor, Erased, Told, Nodes, Shared);
 erased_for_all_nodes!(VisitorMut, ErasedMut, ToldMut, NodesMut, Exclusive);
 
 /// Compiles the walks over these parts in this crate: no function has a type parameter, and none is inlined elsewhere.
+/// A part of a statement that can be compared.
+pub trait Comparable {
+    #[doc(hidden)]
+    fn equals(&self, other: &Self) -> bool;
+}
+
+/// Whether two trees are the same. Where they were written makes no difference.
+pub fn are_equal<T: Comparable>(one: &T, other: &T) -> bool {
+    one.equals(other)
+}
+
+macro_rules! comparable {
+    ($($tree:ty),+ $(,)?) => {$(
+        impl Comparable for $tree {
+            #[inline(never)]
+            fn equals(&self, other: &Self) -> bool {
+                self == other
+            }
+        }
+    )+};
+}
+
+comparable!(
+    Expr,
+    CreateTable,
+    CreateTableOptions,
+    Delete,
+    WildcardAdditionalOptions
+);
+
 macro_rules! trees {
     ($($tree:ty),+ $(,)?) => {$(
         impl Tree for $tree {

@@ -54,7 +54,7 @@ pub(crate) struct ColumnRules {
 }
 
 /// The value of a column that an insert leaves out. `Display` gives it as SQL.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct DefaultValue {
     /// As it was written.
     pub expr: ast::Expr,
@@ -68,12 +68,25 @@ impl fmt::Display for DefaultValue {
     }
 }
 
+/// As SQL: the debug output of trees is long, and long to compile.
+impl fmt::Debug for DefaultValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "DEFAULT {self}")
+    }
+}
+
 /// CHECK: an expression over the columns that is false for no row.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Check {
     pub name: String,
     /// Columns are named without their table.
     pub expr: ast::Expr,
+}
+
+impl fmt::Debug for Check {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} CHECK ({})", self.name, self.expr)
+    }
 }
 
 /// PRIMARY KEY: columns of which no two rows have the same values, and none NULL.

@@ -3,10 +3,10 @@
 use crate::catalog::RelationName;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::sql::sqlparser::ast;
+use std::fmt;
 
 /// A query that is planned anew wherever its name occurs, and means what it meant when it was created: its names are
 /// looked up in the schema that was current then, and `*` stands for the columns that there were then.
-#[derive(Debug)]
 pub(crate) struct View {
     pub name: RelationName,
     /// Its columns.
@@ -20,6 +20,12 @@ pub(crate) struct View {
     pub current_schema: String,
     /// What it reads directly, files and system tables apart.
     pub reads: Vec<ViewDependency>,
+}
+
+impl fmt::Debug for View {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} AS {}", self.name, self.query)
+    }
 }
 
 /// A table or view that a view reads.

@@ -17,11 +17,11 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::sqlparser::ast::{self, Expr, SetExpr, TableObject, Value};
 use eris_exact::types::{column_type, sql_name};
 use eris_syntax::{expressions, expressions_mut};
+use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// A parsed statement and its parameters.
-#[derive(Debug)]
 pub(crate) struct Prepared {
     /// With the whole text, for messages and views.
     statement: Statement,
@@ -34,6 +34,12 @@ pub(crate) struct Prepared {
     /// Whether one has a declared type.
     is_declared: bool,
     plan: PreparedPlan,
+}
+
+impl fmt::Debug for Prepared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Prepared({})", self.shown)
+    }
 }
 
 /// A parameter.

@@ -19,7 +19,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::sql::sqlparser::ast::{
     Expr, Ident, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr, Visitor, VisitorMut,
 };
-use eris_syntax::{Tree, walk, walk_mut};
+use eris_syntax::{Tree, are_equal, walk, walk_mut};
 use futures::StreamExt;
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -211,7 +211,7 @@ fn refer(written: &[SelectItem], named: &[SelectItem], order_by: &mut OrderBy) {
     };
     for key in keys {
         let is_item = |item: &SelectItem| match item {
-            SelectItem::UnnamedExpr(expr) => *expr == key.expr && !is_name(expr),
+            SelectItem::UnnamedExpr(expr) => are_equal(expr, &key.expr) && !is_name(expr),
             _ => false,
         };
         let is_number = matches!(key.expr, Expr::Value(_));

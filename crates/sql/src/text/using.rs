@@ -18,7 +18,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
-use eris_syntax::walk_mut;
+use eris_syntax::{are_equal, walk_mut};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
@@ -85,7 +85,9 @@ fn list(select: &mut Select, order_by: Option<&mut OrderBy>) -> Result<(), SqlEr
     let mut items = Vec::new();
     for item in std::mem::take(&mut select.projection) {
         match item {
-            SelectItem::Wildcard(options) if options == WildcardAdditionalOptions::default() => {
+            SelectItem::Wildcard(options)
+                if are_equal(&options, &WildcardAdditionalOptions::default()) =>
+            {
                 for tables in &tables {
                     tables.all_columns(&mut items)?;
                 }

@@ -15,6 +15,7 @@ use crate::write::unique_keys::KeyChange;
 use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::ScalarValue;
+use eris_exact::scalar::to_column;
 use eris_home::{Computed, HomeError, RowChanges, RowClient, SingleRows};
 use eris_types::ColumnId;
 use std::any::Any;
@@ -348,7 +349,7 @@ impl<'a> Execution<'a> {
                 return value(&cells[column]).to_array();
             }
             let of_column = cells.iter().skip(column).step_by(width);
-            ScalarValue::iter_to_array(of_column.map(|cell| value(cell).clone()))
+            to_column(of_column.map(|cell| value(cell).clone()).collect())
         });
         let columns = general(columns.collect::<Result<Vec<_>, _>>())?;
         let schema = Arc::clone(&table.unruled);

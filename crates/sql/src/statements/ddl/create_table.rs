@@ -26,6 +26,7 @@ use datafusion::sql::sqlparser::ast::{
     ObjectName, SqlOption, TableConstraint, Value,
 };
 use eris_home::Partitioning;
+use eris_syntax::are_equal;
 use eris_types::ColumnId;
 use eris_types::most_similar;
 use std::collections::HashSet;
@@ -369,7 +370,7 @@ fn reject_the_rest(create: &CreateTable) -> Result<(), SqlError> {
         .order_by(create.order_by.clone())
         .query(create.query.clone())
         .build();
-    if known != *create {
+    if !are_equal(&known, create) {
         return Err(SqlError::not_supported(
             "CREATE TABLE with other clauses than columns, LIKE, WITH (partition_by = …), ORDER BY and AS",
         ));

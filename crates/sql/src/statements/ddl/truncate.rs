@@ -16,6 +16,7 @@ use crate::write::references::check_all;
 use datafusion::sql::sqlparser::ast::{
     self, CascadeOption, Delete, FromTable, ObjectName, TableFactor, Truncate,
 };
+use eris_syntax::are_equal;
 use std::sync::Arc;
 
 /// `TRUNCATE [TABLE] name, …`: all of them at once, with CASCADE also the tables that refer to them.
@@ -89,7 +90,7 @@ fn deleted_table(delete: &Delete) -> Option<&ObjectName> {
         limit: None,
         optimizer_hints: Vec::new(),
     };
-    (plain == *delete && from.joins.is_empty()).then_some(name)
+    (are_equal(&plain, delete) && from.joins.is_empty()).then_some(name)
 }
 
 /// DELETE FROM table.

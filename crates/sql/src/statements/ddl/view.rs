@@ -16,6 +16,7 @@ use crate::text::statement::Statement;
 use datafusion::arrow::datatypes::{Field, Schema};
 use datafusion::sql::parser::Statement as PlannedStatement;
 use datafusion::sql::sqlparser::ast::{self, CreateTableOptions, CreateView};
+use eris_syntax::are_equal;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -162,7 +163,7 @@ fn reject_the_rest(create: &CreateView) -> Result<(), SqlError> {
         ),
         (types, "CREATE VIEW with types or options of columns"),
         (
-            create.options != CreateTableOptions::None
+            !are_equal(&create.options, &CreateTableOptions::None)
                 || !create.cluster_by.is_empty()
                 || create.comment.is_some()
                 || create.with_no_schema_binding

@@ -19,7 +19,6 @@ use datafusion::sql::sqlparser::parser::{IsOptional, Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{Span, Token};
 
 /// A statement about files.
-#[derive(Debug)]
 pub(crate) enum FileStatement {
     CopyFrom(CopyFrom),
     CopyTo(CopyTo),
@@ -28,7 +27,6 @@ pub(crate) enum FileStatement {
     Import(String),
 }
 
-#[derive(Debug)]
 pub(crate) struct CopyFrom {
     pub table: ObjectName,
     pub columns: Vec<Ident>,
@@ -36,7 +34,6 @@ pub(crate) struct CopyFrom {
     pub(super) options: GivenOptions,
 }
 
-#[derive(Debug)]
 pub(crate) struct CopyTo {
     pub source: CopySource,
     pub file: String,
@@ -44,13 +41,11 @@ pub(crate) struct CopyTo {
 }
 
 /// What is copied into a file.
-#[derive(Debug)]
 pub(crate) enum CopySource {
     Table(ObjectName, Vec<Ident>),
     Query(Box<Query>),
 }
 
-#[derive(Debug)]
 pub(crate) struct Export {
     pub directory: String,
     pub(super) options: GivenOptions,
