@@ -24,7 +24,8 @@ pub(super) fn read(text: &str, source: &LiteralSource, to: &Type) -> Option<Scal
                 Type::Float32 => text.parse::<f32>().ok()?.into(),
                 _ => text.parse().ok()?,
             };
-            Some(Scalar {
+            // The general path rejects a number that is too large.
+            value.is_finite().then(|| Scalar {
                 data_type: to.clone(),
                 // -0 is an integer before it is a float, -0.0 is not.
                 value: Value::Float(match negative && (value != 0.0 || text.contains('.')) {

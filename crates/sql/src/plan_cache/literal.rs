@@ -29,12 +29,6 @@ pub(super) fn is_literal(expr: &Expr) -> bool {
     literal_value(expr).is_some()
 }
 
-/// Whether two values of one column are written so that their types are the same.
-pub(super) fn is_written_alike(a: &Expr, b: &Expr) -> bool {
-    let kind = |expr| literal_value(expr).map(|(_, written)| std::mem::discriminant(&written));
-    kind(a) == kind(b)
-}
-
 /// A number, a text or a date that is written out.
 pub(super) fn literal_value(expr: &Expr) -> Option<(&ast::ValueWithSpan, LiteralForm)> {
     let plain = |value: &ast::ValueWithSpan, negative| match &value.value {

@@ -62,8 +62,6 @@ pub(crate) enum NotShort {
     KeysReferred,
     #[error("its rows are not written out as VALUES")]
     NotValues,
-    #[error("the values of a column are written in different ways")]
-    MixedValues,
     #[error("ON CONFLICT is for several rows")]
     SeveralRows,
     #[error("ON CONFLICT does not name the primary key")]

@@ -1,5 +1,7 @@
 //! INSERT, and the writing part of CREATE TABLE AS.
 
+pub(crate) mod values;
+
 use crate::catalog::Table;
 use crate::context::StatementContext;
 use crate::error::{Mistake, SqlError};
@@ -8,7 +10,6 @@ use crate::plan::resolve::NameScope;
 use crate::progress;
 use crate::running::outcome::Begun;
 use crate::statements::dml::{self, Kept};
-use crate::text::parameter::placeholder;
 use crate::text::statement::Statement;
 use crate::write::coerce::Target;
 use crate::write::locks;
@@ -16,16 +17,13 @@ use crate::write::locks::Writable;
 use crate::write::references::Effect;
 use crate::write::row_rules::RowRules;
 use crate::write::table_writer::TableWriter;
-use crate::write::targets::{columns, default_expr, is_word_default, targets};
+use crate::write::targets::{columns, targets};
 use datafusion::arrow::array::{ArrayRef, RecordBatchOptions};
 use datafusion::arrow::datatypes::{DataType, Schema};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::physical_plan::SendableRecordBatchStream;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::sql::sqlparser::ast::{
-    self, Ident, SetExpr, TableObject, UnaryOperator, Value, Values,
-};
-use eris_exact::types::ast_type;
+use datafusion::sql::sqlparser::ast::{self, Ident, SetExpr, TableObject, Values};
 use futures::StreamExt;
 use std::sync::Arc;
 
@@ -42,24 +40,27 @@ pub(crate) async fn insert(
     let effect = Effect::of_insert(&insert);
     let table = locks::writable(context, name, &effect, statement).await?;
     let columns = columns(&table, &insert.columns)?;
-    let (source, columns) = match insert.source.take() {
+    let (source, targets) = match insert.source.take() {
         Some(mut source) => {
-            spell_out_defaults(&mut source, &table, &columns);
-            exact_numbers(&mut source, &table, &columns);
+            let cells = values::prepare(&mut source, &table, &columns);
             if insert.on.is_some() {
+                cells.cast_apart(&mut source, &table, &columns);
                 insert.source = None;
                 return dml::upsert(context, table, insert, *source, &columns, statement).await;
             }
+            cells.take_apart(&mut source);
             let plan = planning::plan(context, *source, statement).await?;
             let given = plan.physical.schema().fields().len();
-            if given != columns.len() {
+            let expected = cells.width(columns.len());
+            if given != expected {
                 return Err(wrong_width(&table, columns.len(), given));
             }
-            (plan.run_into_table()?, columns)
+            let mut targets = targets(context, &table, &columns)?;
+            cells.retarget(&mut targets);
+            (plan.run_into_table()?, targets)
         }
-        None => (one_row_without_columns()?, Vec::new()),
+        None => (one_row_without_columns()?, targets(context, &table, &[])?),
     };
-    let targets = targets(context, &table, &columns)?;
     let alias = alias(&table, &insert);
     let Some(items) = insert.returning else {
         let rows = write(context, &table, source, targets).await?;
@@ -143,30 +144,6 @@ fn one_row_without_columns() -> Result<SendableRecordBatchStream, SqlError> {
     Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)))
 }
 
-/// Puts a column's default, or NULL, in the place of the word DEFAULT in VALUES. All values of such a column are cast
-/// to its type there, for the default need not be of the type that the others have.
-fn spell_out_defaults(source: &mut ast::Query, table: &Table, columns: &[usize]) {
-    let SetExpr::Values(values) = source.body.as_mut() else {
-        return;
-    };
-    for (position, column) in columns.iter().enumerate() {
-        let mut cells: Vec<_> = (values.rows.iter_mut())
-            .filter_map(|row| row.content.get_mut(position))
-            .collect();
-        if !cells.iter().any(|cell| is_word_default(cell)) {
-            continue;
-        }
-        let data_type = ast_type(table.schema.field(*column).data_type());
-        for cell in &mut cells {
-            let value = match is_word_default(cell) {
-                true => default_expr(table, *column),
-                false => cell.clone(),
-            };
-            **cell = cast(value, data_type.clone());
-        }
-    }
-}
-
 /// The value of an expression without columns, as an array of one row, and the name of its type.
 pub(crate) async fn collect_one(
     context: &StatementContext,
@@ -242,102 +219,4 @@ pub(crate) fn reject_the_rest(insert: &ast::Insert) -> Result<(), SqlError> {
         Some((_, what)) => Err(SqlError::not_supported(*what)),
         None => Ok(()),
     }
-}
-
-/// The numbers of one column of VALUES have to get one type, which may cost digits. Where all of them are written out,
-/// and go into a DECIMAL or DOUBLE, their digits are handed on as text instead.
-fn exact_numbers(source: &mut ast::Query, table: &Table, columns: &[usize]) {
-    let SetExpr::Values(values) = source.body.as_mut() else {
-        return;
-    };
-    for (position, column) in columns.iter().enumerate() {
-        let fractional = is_fractional(table.schema.field(*column).data_type());
-        let cells = || {
-            values
-                .rows
-                .iter()
-                .filter_map(|row| row.content.get(position))
-        };
-        let numbers = cells().all(|cell| digits(cell).is_some() || is_null(cell));
-        let pointed =
-            cells().any(|cell| digits(cell).is_some_and(|digits| digits.contains(['.', 'e', 'E'])));
-        if !(fractional && numbers && pointed) {
-            continue;
-        }
-        for row in &mut values.rows {
-            if let Some(cell) = row.content.get_mut(position)
-                && let Some(digits) = digits(cell)
-            {
-                *cell = ast::Expr::value(Value::SingleQuotedString(digits));
-            }
-        }
-    }
-}
-
-fn is_fractional(data_type: &DataType) -> bool {
-    matches!(
-        data_type,
-        DataType::Decimal128(..) | DataType::Float64 | DataType::Float32
-    )
-}
-
-/// A value on its way into a column of this type: as text if it is a number that is written out and might lose digits,
-/// of the column's type if it is a parameter.
-pub(crate) fn for_column(value: ast::Expr, data_type: &DataType) -> ast::Expr {
-    if placeholder(&value).is_some() {
-        return cast(value, ast_type(data_type));
-    }
-    match digits(&value).filter(|_| is_fractional(data_type)) {
-        Some(digits) => ast::Expr::value(Value::SingleQuotedString(digits)),
-        None => value,
-    }
-}
-
-/// A value as one of a column of this type.
-pub(crate) fn cast_to(expr: ast::Expr, data_type: &DataType) -> ast::Expr {
-    cast(expr, ast_type(data_type))
-}
-
-fn cast(expr: ast::Expr, data_type: ast::DataType) -> ast::Expr {
-    ast::Expr::Cast {
-        kind: ast::CastKind::Cast,
-        expr: Box::new(expr),
-        data_type,
-        array: false,
-        format: None,
-    }
-}
-
-/// The digits of a number that is written out, with its sign.
-fn digits(expr: &ast::Expr) -> Option<String> {
-    match expr {
-        ast::Expr::Value(value) => match &value.value {
-            Value::Number(digits, _) => Some(digits.clone()),
-            _ => None,
-        },
-        // What the parser's result has for a number with an exponent.
-        ast::Expr::Cast {
-            expr,
-            data_type: ast::DataType::Float8,
-            ..
-        } => match &**expr {
-            ast::Expr::Value(value) => match &value.value {
-                Value::SingleQuotedString(digits) => Some(digits.clone()),
-                _ => None,
-            },
-            _ => None,
-        },
-        ast::Expr::UnaryOp {
-            op: UnaryOperator::Minus,
-            expr,
-        } => {
-            let digits = digits(expr)?;
-            (!digits.starts_with('-')).then(|| format!("-{digits}"))
-        }
-        _ => None,
-    }
-}
-
-fn is_null(expr: &ast::Expr) -> bool {
-    matches!(expr, ast::Expr::Value(value) if value.value == Value::Null)
 }

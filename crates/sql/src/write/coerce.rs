@@ -5,8 +5,11 @@ use crate::error::values::violation_of_string;
 use crate::error::{Mistake, SqlError, Violation};
 use crate::write::row_rules::ComputedDefault;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, new_null_array};
-use datafusion::arrow::compute::{CastOptions, can_cast_types, cast_with_options};
-use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use datafusion::arrow::compute::kernels::zip::zip;
+use datafusion::arrow::compute::{CastOptions, can_cast_types, cast_with_options, is_not_null};
+use datafusion::arrow::datatypes::{
+    DataType, Field, Float32Type, Float64Type, Schema, SchemaRef, TimeUnit,
+};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::common::ScalarValue;
@@ -20,6 +23,8 @@ use std::sync::Arc;
 pub(crate) enum Target {
     /// The column of the source at this position.
     Source(usize),
+    /// The columns of the source at these positions, of different types. At most one of them has a value in each row.
+    Sources(Vec<usize>),
     /// A constant for every row: the default, or NULL.
     Constant(ScalarValue),
     /// A default that may differ from row to row.
@@ -37,13 +42,16 @@ pub(super) fn rows(
     let columns = fields
         .zip(targets)
         .map(|((field, rules), target)| match target {
-            Target::Source(position) => column(
-                batch.column(*position),
-                field,
-                rules,
-                &table.name,
-                first_row,
-            ),
+            Target::Source(position) => {
+                let values = batch.column(*position);
+                column(values, field, rules, &table.name, first_row)
+            }
+            Target::Sources(positions) => {
+                let parts = positions.iter().map(|position| batch.column(*position));
+                let parts = parts.map(|part| column(part, field, rules, &table.name, first_row));
+                let together = parts.reduce(|all, part| together(&all?, &part?));
+                together.expect("a column has at least one source")
+            }
             Target::Constant(value) => value
                 .to_array_of_size(batch.num_rows())
                 .map_err(SqlError::from_datafusion),
@@ -57,6 +65,12 @@ pub(super) fn rows(
     // NULLs are rejected together with what else is wrong with a row, so they must get that far.
     let schema = Arc::clone(&table.unruled);
     RecordBatch::try_new(schema, columns).map_err(|error| SqlError::from_datafusion(error.into()))
+}
+
+/// The values of one column, and of another where that has some.
+fn together(all: &ArrayRef, part: &ArrayRef) -> Result<ArrayRef, SqlError> {
+    let together = is_not_null(part).and_then(|is_part| zip(&is_part, part, all));
+    together.map_err(|error| SqlError::from_datafusion(error.into()))
 }
 
 /// One column's values as its type. `table` is for messages.
@@ -96,9 +110,7 @@ pub(crate) fn column(
             ),
         ));
     };
-    if cast.null_count() != array.null_count() {
-        let row = (0..array.len()).find(|&row| cast.is_null(row) && array.is_valid(row));
-        let row = row.expect("the cast has made a NULL");
+    if let Some(row) = first_lost(array, &cast) {
         return Err(SqlError::constraint(
             match from.is_string() {
                 true => {
@@ -128,6 +140,28 @@ pub(crate) fn column(
         ));
     }
     Ok(cast)
+}
+
+/// The first row whose value the cast did not keep: it is NULL now, or an infinite number that it was not.
+fn first_lost(array: &ArrayRef, cast: &ArrayRef) -> Option<usize> {
+    let is_null = |row: &usize| cast.is_null(*row) && array.is_valid(*row);
+    if cast.null_count() != array.null_count() {
+        return (0..array.len()).find(is_null);
+    }
+    let is_infinite = |row: usize| match cast.data_type() {
+        DataType::Float32 => cast.as_primitive::<Float32Type>().value(row).is_infinite(),
+        _ => cast.as_primitive::<Float64Type>().value(row).is_infinite(),
+    };
+    let was_infinite = |row: usize| match array.data_type() {
+        DataType::Float32 => array.as_primitive::<Float32Type>().value(row).is_infinite(),
+        DataType::Float64 => array.as_primitive::<Float64Type>().value(row).is_infinite(),
+        from if from.is_string() => shown(array, row).to_lowercase().contains("inf"),
+        _ => false,
+    };
+    let is_float = matches!(cast.data_type(), DataType::Float32 | DataType::Float64);
+    let narrows = cast.data_type() != array.data_type();
+    (0..if is_float && narrows { cast.len() } else { 0 })
+        .find(|&row| cast.is_valid(row) && is_infinite(row) && !was_infinite(row))
 }
 
 /// Whether values of a type may be stored as another without a cast in the statement.

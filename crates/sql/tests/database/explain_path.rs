@@ -114,8 +114,8 @@ fn every_statement_has_its_reason() {
                 "general path: its rows are not written out as VALUES",
             ),
             (
-                "INSERT INTO plain VALUES (1, 'a'), ('2', 'b')",
-                "general path: the values of a column are written in different ways",
+                "INSERT INTO plain VALUES (1, 'a'), (2.0, 'b')",
+                "short path: a write of single rows",
             ),
             (
                 "INSERT INTO t (k) VALUES (1), (2) ON CONFLICT (k) DO NOTHING",

@@ -1,7 +1,7 @@
 //! From the syntax tree of a statement to its [`Write`], if it is one.
 
 use super::super::constant::{self, is_comparable};
-use super::super::literal::{LiteralSource, is_literal, is_written_alike, literal_value};
+use super::super::literal::{LiteralSource, is_literal, literal_value};
 use super::super::{Asked, NotShort};
 use super::answer::Answer;
 use super::operand::Operand;
@@ -161,19 +161,10 @@ impl Compiler<'_> {
             if row.content.len() != columns.len() {
                 return Err(NotShort::Fails);
             }
-            // The values of a column get one type before they get the column's.
-            let first = values.rows[0].content.iter();
-            if !row
-                .content
-                .iter()
-                .zip(first)
-                .all(|(a, b)| is_written_alike(a, b))
-            {
-                return Err(NotShort::MixedValues);
-            }
             for (column, default) in defaults.iter().enumerate() {
                 rows.push(match default {
                     Target::Source(position) => self.cell(&row.content[*position], column)?,
+                    Target::Sources(_) => unreachable!("a row of VALUES is not taken apart here"),
                     Target::Constant(value) => CellSource::Constant(value.clone()),
                     // What is in its place is not looked at.
                     Target::Computed(_) => {

@@ -12,7 +12,7 @@ use super::{Change, merge};
 use crate::catalog::Table;
 use crate::context::StatementContext;
 use crate::error::{Mistake, SqlError};
-use crate::statements::insert;
+use crate::statements::insert::{self, values};
 use crate::text::identifier::last_name;
 use crate::text::identifier::normalize;
 use crate::text::parse::parse;
@@ -226,7 +226,7 @@ fn excluded(
             None => default_expr(table, position),
         };
         SelectItem::ExprWithAlias {
-            expr: insert::cast_to(value, field.data_type()),
+            expr: values::cast_to(value, field.data_type()),
             alias: Ident::with_quote('"', field.name().as_str()),
         }
     });
@@ -240,7 +240,7 @@ fn excluded(
         let key = key.iter().filter_map(|name| {
             let position = table.schema.index_of(name).ok()?;
             let number = columns.iter().position(|column| *column == position)?;
-            Some(insert::cast_to(
+            Some(values::cast_to(
                 Expr::Identifier(given(number)),
                 table.schema.field(position).data_type(),
             ))

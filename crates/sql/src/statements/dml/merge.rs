@@ -16,7 +16,7 @@ use crate::catalog::Table;
 use crate::context::StatementContext;
 use crate::error::{Mistake, SqlError};
 use crate::plan::resolve::ROW;
-use crate::statements::insert;
+use crate::statements::insert::values;
 use crate::system::functions::session_state;
 use crate::text::identifier::last_name;
 use crate::write::coerce;
@@ -286,7 +286,7 @@ fn of_clause(
                 match value.filter(|value| !is_word_default(value)) {
                     Some(value) => {
                         let data_type = table.schema.field(position).data_type();
-                        let value = insert::for_column(value, data_type);
+                        let value = values::for_column(value, data_type);
                         items.push(target::named(value, items.len()));
                         Ok(coerce::Target::Source(items.len() - 1))
                     }

@@ -7,7 +7,7 @@ use crate::catalog::Table;
 use crate::context::StatementContext;
 use crate::error::{Mistake, SqlError, SqlErrorKind};
 use crate::plan::resolve::ROW;
-use crate::statements::insert;
+use crate::statements::insert::values;
 use crate::system::functions::session_state;
 use crate::write::coerce;
 use crate::write::targets;
@@ -136,7 +136,7 @@ pub(super) fn values(
             Some(value) if is_word_default(&value) => {
                 return default_target(&state, table, position);
             }
-            Some(value) => insert::for_column(value, table.schema.field(position).data_type()),
+            Some(value) => values::for_column(value, table.schema.field(position).data_type()),
             None => target::column(alias, name),
         };
         items.push(target::named(value, items.len()));
