@@ -5,7 +5,7 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use eris_numa::{Bytes, HugePages, ParseBytesError};
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -407,6 +407,13 @@ pub enum Source {
     Command(String),
     /// The file of a -f.
     File(PathBuf),
+}
+
+impl Source {
+    /// Whether it is standard input.
+    pub fn is_standard_input(&self) -> bool {
+        matches!(self, Source::File(path) if path == Path::new("-"))
+    }
 }
 
 /// Reads the command line; the sources are in the order in which they were given, whichever flag gave them.

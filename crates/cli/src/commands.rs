@@ -6,6 +6,7 @@ mod arguments;
 mod command;
 pub mod copy;
 mod describe;
+mod edit;
 mod list;
 mod run;
 mod words;
@@ -30,7 +31,11 @@ pub fn parse(text: &str) -> Result<Command, CommandError> {
     }
     // psql and DuckDB forgive a semicolon.
     let bare = name.trim_end_matches(';');
-    let found = COMMANDS.iter().find(|spec| spec.names.contains(&bare));
+    let is = |known: &str| match known.starts_with(char::is_alphabetic) {
+        true => known.eq_ignore_ascii_case(bare),
+        false => known == bare,
+    };
+    let found = (COMMANDS.iter()).find(|spec| spec.names.iter().any(|known| is(known)));
     let Some(spec) = found else {
         return Err(CommandError::Unknown {
             name: name.to_owned(),
@@ -45,7 +50,7 @@ pub fn parse(text: &str) -> Result<Command, CommandError> {
         name: spec
             .names
             .iter()
-            .find(|known| **known == bare)
+            .find(|known| is(known))
             .expect("found by it"),
         reason,
         usage: spec.usage,

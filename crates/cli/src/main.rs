@@ -41,7 +41,7 @@ use json_error::json_error;
 use runner::{Flow, Runner};
 use script_error::ScriptError;
 use std::io::{self, IsTerminal, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use tokio::sync::mpsc;
 
@@ -152,6 +152,9 @@ fn statements(
     runtime: &tokio::runtime::Runtime,
 ) -> Result<(), CliError> {
     let interactive = sources.is_empty() && io::stdin().is_terminal();
+    if !sources.is_empty() && !sources.iter().any(Source::is_standard_input) {
+        eris_sql::allow_standard_input();
+    }
     let sources = if sources.is_empty() {
         vec![Source::File(PathBuf::from("-"))]
     } else {
@@ -178,7 +181,7 @@ async fn run_sources(runner: &mut Runner, sources: Vec<Source>) -> Result<(), Cl
     for source in sources {
         let (script, outcome) = match source {
             Source::Command(text) => ("-c".into(), runner.run(&text).await),
-            Source::File(path) if path == Path::new("-") => (
+            source if source.is_standard_input() => (
                 "standard input".into(),
                 runner.run_arriving(standard_input()).await,
             ),

@@ -6,7 +6,8 @@
 //! SELECT 2 \watch 5⏎       statement that a command ends: \g, \gx or \watch
 //! ```
 //!
-//! No statement begins with a backslash or with a dot and a letter, so there is nothing to escape.
+//! No statement begins with a backslash or with a dot and a letter, so there is nothing to escape. `exit` and `quit`
+//! are commands, too, if a line has nothing else.
 
 use eris_sql::{LexemeKind, Position, Session, SqlError, Statement, lexemes};
 
@@ -94,8 +95,20 @@ pub fn is_command(line: &str) -> bool {
     match chars.next() {
         Some('\\') => true,
         Some('.') => chars.next().is_some_and(char::is_alphabetic),
-        _ => false,
+        _ => leaves(line.trim_start()),
     }
+}
+
+/// Whether a line has nothing but the word with which people leave.
+fn leaves(line: &str) -> bool {
+    let Some((word, rest)) = line.split_at_checked(4) else {
+        return false;
+    };
+    let mut rest = rest.chars().take_while(|c| *c != '\n');
+    let is_word = ["exit", "quit"]
+        .iter()
+        .any(|known| known.eq_ignore_ascii_case(word));
+    is_word && rest.all(|c| c.is_whitespace() || c == ';')
 }
 
 struct Span {
@@ -200,6 +213,15 @@ mod tests {
             assert_eq!(texts(&format!("{script};")), [format!("1:1 {script}")]);
         }
         assert_eq!(texts(".5;"), ["1:1 .5"], "a number");
+    }
+
+    #[test]
+    fn people_leave_by_a_word_on_its_own() {
+        assert_eq!(texts("SELECT 1;\nexit\n"), ["1:1 SELECT 1", "2:1 exit"]);
+        assert_eq!(texts("QUIT;"), ["1:1 QUIT;"]);
+        assert_eq!(texts("SELECT\nexit;"), ["1:1 SELECT\nexit"]);
+        assert_eq!(texts("exit now;"), ["1:1 exit now"]);
+        assert_eq!(texts("exits"), ["1:1 exits …"]);
     }
 
     #[test]

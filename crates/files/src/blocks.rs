@@ -11,6 +11,7 @@
 use crate::column::FileColumn;
 use crate::compression::{Compression, Counted};
 use crate::error::{ColumnPlace, FileError, FileFaultKind, Misfit, TypeOrigin, shortened};
+use crate::pipe::{Pipe, is_pipe};
 use crate::progress::ReadProgress;
 use crate::share::SharedFiles;
 use std::fmt;
@@ -115,40 +116,75 @@ pub(crate) struct Cutting {
     pub block: usize,
 }
 
-/// A text that can be read more than once.
+/// A text, of which samples can be read before its rows.
 #[derive(Clone, Debug)]
 pub(crate) enum TextSource {
     File(PathBuf),
+    Pipe(Arc<Pipe>),
     /// What a file would hold.
     Bytes(Arc<[u8]>),
 }
 
+/// Which part of a text is wanted.
+#[derive(Clone, Copy)]
+enum TextPart {
+    Sample,
+    Rows,
+}
+
 impl TextSource {
+    /// The text of this name. A pipe is opened here, and not again.
+    pub fn open(path: PathBuf) -> Result<Self, FileError> {
+        if !is_pipe(&path) {
+            return Ok(TextSource::File(path));
+        }
+        let pipe = Pipe::open(&path)
+            .map_err(|error| FileError::new(&path, FileFaultKind::unreadable(error)))?;
+        Ok(TextSource::Pipe(pipe))
+    }
+
     /// What it is called in errors.
     pub fn path(&self) -> &Path {
         match self {
             TextSource::File(path) => path,
+            TextSource::Pipe(pipe) => pipe.path(),
             TextSource::Bytes(_) => Path::new("text"),
         }
     }
 
-    /// Opens it; the progress counts a file's bytes.
-    pub fn cut(&self, cutting: &Cutting, progress: &ReadProgress) -> Result<Cutter, FileError> {
-        let unreadable =
-            |error: io::Error| FileError::new(self.path(), FileFaultKind::unreadable(error));
-        let reader = match self {
-            TextSource::File(path) => {
-                let by_name = || Compression::of_name(&path.to_string_lossy());
-                let compression = cutting.compression.unwrap_or_else(by_name);
-                let counted = Counted::open(path, progress).map_err(unreadable)?;
-                compression.text_of(counted)
-            }
-            TextSource::Bytes(bytes) => {
-                let compression = cutting.compression.unwrap_or_default();
+    /// Opens it for a sample.
+    pub fn cut_sample(&self, cutting: &Cutting) -> Result<Cutter, FileError> {
+        self.cut(cutting, &ReadProgress::default(), TextPart::Sample)
+    }
+
+    /// Opens it for its rows; the progress counts a file's bytes.
+    pub fn cut_rows(
+        &self,
+        cutting: &Cutting,
+        progress: &ReadProgress,
+    ) -> Result<Cutter, FileError> {
+        self.cut(cutting, progress, TextPart::Rows)
+    }
+
+    fn cut(
+        &self,
+        cutting: &Cutting,
+        progress: &ReadProgress,
+        part: TextPart,
+    ) -> Result<Cutter, FileError> {
+        let by_name = || Compression::of_name(&self.path().to_string_lossy());
+        let compression = cutting.compression.unwrap_or_else(by_name);
+        let opened = || match (self, part) {
+            (TextSource::File(path), _) => compression.text_of(Counted::open(path, progress)?),
+            (TextSource::Pipe(pipe), TextPart::Sample) => compression.text_of(pipe.sample()),
+            (TextSource::Pipe(pipe), TextPart::Rows) => compression.text_of(pipe.rows()?),
+            (TextSource::Bytes(bytes), _) => {
                 compression.text_of(io::Cursor::new(Arc::clone(bytes)))
             }
         };
-        Cutter::new(self.path(), reader.map_err(unreadable)?, cutting.clone())
+        let reader = opened()
+            .map_err(|error| FileError::new(self.path(), FileFaultKind::unreadable(error)))?;
+        Cutter::new(self.path(), reader, cutting.clone())
     }
 }
 
@@ -278,12 +314,9 @@ enum FileState {
 }
 
 impl Blocks {
-    pub fn new(files: &[PathBuf], cutting: Cutting, progress: ReadProgress) -> Self {
+    pub fn new(files: &[TextSource], cutting: Cutting, progress: ReadProgress) -> Self {
         let shared = SharedFiles::new(files.len());
-        let files = files.iter().map(|file| {
-            let file = TextSource::File(file.clone());
-            (file, Mutex::new(FileState::Unbegun))
-        });
+        let files = (files.iter()).map(|file| (file.clone(), Mutex::new(FileState::Unbegun)));
         Blocks {
             cutting,
             progress,
@@ -302,7 +335,7 @@ impl Blocks {
         // Behind a panic or an error, the file is done.
         let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
         let mut cutter = match std::mem::replace(&mut *state, FileState::Done) {
-            FileState::Unbegun => Box::new(source.cut(&self.cutting, &self.progress)?),
+            FileState::Unbegun => Box::new(source.cut_rows(&self.cutting, &self.progress)?),
             FileState::Begun(cutter) => cutter,
             FileState::Done => return Ok(None),
         };

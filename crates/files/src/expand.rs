@@ -39,6 +39,9 @@ fn expand_one(name: &str, format: Option<Format>) -> Result<Vec<PathBuf>, FileEr
     if path.exists() {
         return Ok(vec![path.to_owned()]);
     }
+    if name.contains("://") {
+        return Err(FileError::new(name, FileFaultKind::Remote));
+    }
     if !name.contains(['*', '?', '[']) {
         return Ok(Vec::new());
     }

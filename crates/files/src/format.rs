@@ -1,6 +1,7 @@
 //! Which format a file has: by an option, by its function, or by its name.
 
 use crate::compression::without_ending;
+use crate::error::{FileError, FileFaultKind};
 
 /// The formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,12 +32,36 @@ const ENDINGS: [(&str, Format); 12] = [
     (".ipc", Format::Arrow),
 ];
 
+/// Endings of files that others than Eris read and write.
+const FOREIGN: [&str; 16] = [
+    ".xlsx", ".xls", ".ods", ".db", ".duckdb", ".sqlite", ".avro", ".orc", ".xml", ".html", ".pdf",
+    ".zip", ".bz2", ".xz", ".lz4", ".7z",
+];
+
+/// Where the process' own streams and pipes have their names.
+const STREAMS: [&str; 4] = ["/dev/stdin", "/dev/stdout", "/dev/fd/", "/proc/self/fd/"];
+
 impl Format {
-    /// By the name's ending, in front of that of a compression.
+    /// By the name's ending, in front of that of a compression. A stream has no ending, and is CSV.
     pub fn of_name(name: &str) -> Option<Format> {
+        if STREAMS.iter().any(|stream| name.starts_with(stream)) {
+            return Some(Format::Csv);
+        }
         let name = without_ending(name).to_ascii_lowercase();
         let known = ENDINGS.iter().find(|(ending, _)| name.ends_with(ending));
         known.map(|(_, format)| *format)
+    }
+
+    /// The format of a file that is written, if nothing else is said: by its name, or CSV.
+    ///
+    /// # Errors
+    /// The name says that it is another one.
+    pub fn of_target(name: &str) -> Result<Format, FileError> {
+        let lower = name.to_ascii_lowercase();
+        if let Some(foreign) = FOREIGN.iter().find(|foreign| lower.ends_with(**foreign)) {
+            return Err(FileError::new(name, FileFaultKind::ForeignFormat(foreign)));
+        }
+        Ok(Format::of_name(name).unwrap_or(Format::Csv))
     }
 
     /// By an option's value.

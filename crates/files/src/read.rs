@@ -4,14 +4,16 @@ use crate::blocking::blocking;
 use crate::blocks::{Cutting, TextSource};
 use crate::column::FileColumn;
 use crate::csv::{self, CsvOptions, WantedColumns};
-use crate::error::FileError;
+use crate::error::{FileError, FileFaultKind};
 use crate::format::Format;
 use crate::ipc::IpcFiles;
+use crate::pipe::{is_foreign, is_pipe};
 use crate::progress::ReadProgress;
 use crate::scan::{FileSource, FileTable, RecordParser, TextFiles};
 use crate::{expand, json, parquet};
 use datafusion::catalog::TableProvider;
 use datafusion::execution::context::SessionState;
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -47,6 +49,18 @@ pub async fn open(
 ) -> Result<Arc<dyn TableProvider>, FileError> {
     let format = options.format;
     let (files, format) = blocking(move || expand::expand(&names, format)).await?;
+    if let Some(foreign) = files.iter().find(|file| is_foreign(file)) {
+        let cause = "it is no file unless eris gets its statements by -c or -f";
+        let cause = io::Error::other(cause);
+        return Err(FileError::new(foreign, FileFaultKind::unreadable(cause)));
+    }
+    let pipe = files.iter().find(|file| is_pipe(file));
+    if let Some(pipe) = pipe.filter(|_| matches!(format, Format::Parquet | Format::Arrow)) {
+        return Err(FileError::new(
+            pipe,
+            FileFaultKind::unreadable(no_way_back()),
+        ));
+    }
     if format == Format::Parquet {
         return parquet::open(&files, state).await;
     }
@@ -61,6 +75,15 @@ pub async fn open(
     Ok(Arc::new(FileTable::new(source, progress.clone())))
 }
 
+/// Why a pipe is no file of some formats.
+fn no_way_back() -> io::Error {
+    io::Error::other("files of this format are not read from front to back, so not from a pipe")
+}
+
+fn sources(files: Vec<PathBuf>) -> Result<Vec<TextSource>, FileError> {
+    files.into_iter().map(TextSource::open).collect()
+}
+
 fn csv_files(
     files: Vec<PathBuf>,
     options: &ReadOptions,
@@ -69,7 +92,8 @@ fn csv_files(
     let wanted = given
         .as_deref()
         .map_or(WantedColumns::Found, WantedColumns::Given);
-    let parser = csv::inspect(&TextSource::File(files[0].clone()), &options.csv, &wanted)?;
+    let files = sources(files)?;
+    let parser = csv::inspect(&files[0], &options.csv, &wanted)?;
     let cutting = options
         .csv
         .cutting(&parser.dialect, Some(parser.columns.len()));
@@ -81,17 +105,14 @@ fn json_files(
     options: &ReadOptions,
     given: Option<Vec<FileColumn>>,
 ) -> Result<Arc<dyn FileSource>, FileError> {
-    let (parser, cutting) = json::inspect(
-        &TextSource::File(files[0].clone()),
-        options.csv.compression,
-        given.as_deref(),
-    )?;
+    let files = sources(files)?;
+    let (parser, cutting) = json::inspect(&files[0], options.csv.compression, given.as_deref())?;
     Ok(text_files(parser, files, cutting))
 }
 
 fn text_files<P: RecordParser + 'static>(
     parser: P,
-    files: Vec<PathBuf>,
+    files: Vec<TextSource>,
     cutting: Cutting,
 ) -> Arc<dyn FileSource> {
     Arc::new(TextFiles {

@@ -1,6 +1,6 @@
 //! Files as a leaf of a plan: each partition is a worker that parses blocks until there are none left.
 
-use crate::blocks::{Block, Blocks, Cutting};
+use crate::blocks::{Block, Blocks, Cutting, TextSource};
 use crate::column::{FileColumn, schema};
 use crate::compression::Compression;
 use crate::error::FileError;
@@ -24,12 +24,14 @@ use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// Bytes of text for which a further worker is worth its thread.
 const BYTES_PER_WORKER: u64 = 2 << 20;
+/// What a pipe is taken to hold.
+const BYTES_OF_PIPE: u64 = 64 << 20;
 /// Batches that may wait for their reader, per worker.
 const WAITING: usize = 2;
 
@@ -75,7 +77,7 @@ pub(crate) trait RecordParser: Send + Sync + fmt::Debug {
 #[derive(Debug)]
 pub(crate) struct TextFiles<P> {
     pub parser: Arc<P>,
-    pub files: Vec<PathBuf>,
+    pub files: Vec<TextSource>,
     pub cutting: Cutting,
 }
 
@@ -90,11 +92,15 @@ impl<P: RecordParser + 'static> FileSource for TextFiles<P> {
             of_rows: 0,
         };
         for file in &self.files {
-            let length = length(file);
-            let of_name = || Compression::of_name(&file.to_string_lossy());
+            let length = length(file.path());
+            let of_name = || Compression::of_name(&file.path().to_string_lossy());
             let compression = self.cutting.compression.unwrap_or_else(of_name);
             bytes.of_files += length;
-            bytes.of_rows += length * compression.factor();
+            bytes.of_rows += match file {
+                // Nobody knows.
+                TextSource::Pipe(_) => BYTES_OF_PIPE,
+                _ => length * compression.factor(),
+            };
         }
         bytes
     }

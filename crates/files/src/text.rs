@@ -39,7 +39,7 @@ fn rows(
     cutting: Cutting,
 ) -> Result<Vec<RecordBatch>, FileError> {
     let all: Vec<usize> = (0..parser.columns().len()).collect();
-    let mut cutter = source.cut(&cutting, &ReadProgress::default())?;
+    let mut cutter = source.cut_rows(&cutting, &ReadProgress::default())?;
     let mut batches = Vec::new();
     while let Some(block) = cutter.next()? {
         batches.push(parser.parse(&block, &all)?);

@@ -55,6 +55,12 @@ pub enum Command {
     MaxWidth(usize),
     /// Tells the settings.
     Settings,
+    /// Lists indexes.
+    Indexes,
+    /// Lists databases.
+    Databases,
+    /// Opens the last statement, or a file, in an editor, and runs it.
+    Edit(Option<PathBuf>),
     /// A command of the operating system.
     System(String),
     /// What there is, or what of it says this word.

@@ -28,11 +28,13 @@ pub fn statement(arguments: &str) -> Result<String, String> {
             (rest[..length].to_owned(), &rest[length..])
         }
     };
-    if ["stdin", "stdout", "pstdin", "pstdout"].contains(&file.to_lowercase().as_str()) {
-        return Err(format!("{file} is not supported, only files are"));
+    let verb = verb.to_uppercase();
+    let standard = file.to_lowercase();
+    if let "stdin" | "stdout" | "pstdin" | "pstdout" = standard.as_str() {
+        let file = standard.trim_start_matches('p').to_uppercase();
+        return Ok(format!("COPY {before} {verb} {file}{options}"));
     }
     let file = path(&file).to_string_lossy().replace('\'', "''");
-    let verb = verb.to_uppercase();
     Ok(format!("COPY {before} {verb} '{file}'{options}"))
 }
 
@@ -89,7 +91,7 @@ mod tests {
         ] {
             assert_eq!(statement(given).as_deref(), Ok(expected));
         }
-        for wrong in ["t", "t from", "from a.csv", "t from 'a", "t from stdin"] {
+        for wrong in ["t", "t from", "from a.csv", "t from 'a"] {
             assert!(statement(wrong).is_err(), "{wrong}");
         }
     }

@@ -23,7 +23,7 @@ pub const COMMANDS: &[Spec] = &[
         read: |arguments| Ok(Command::Help(arguments.optional()?.map(str::to_owned))),
     },
     Spec {
-        names: &["\\q", "\\quit", ".exit", ".quit"],
+        names: &["\\q", "\\quit", "exit", "quit", ".exit", ".quit"],
         usage: "",
         help: "leave (as Ctrl-D)",
         read: |_| Ok(Command::Quit),
@@ -53,6 +53,18 @@ pub const COMMANDS: &[Spec] = &[
         read: |arguments| arguments.none(Command::Schemas),
     },
     Spec {
+        names: &["\\di", "\\di+"],
+        usage: "",
+        help: "indexes",
+        read: |arguments| arguments.none(Command::Indexes),
+    },
+    Spec {
+        names: &["\\l", "\\l+", ".databases"],
+        usage: "",
+        help: "the database",
+        read: |arguments| arguments.none(Command::Databases),
+    },
+    Spec {
         names: &["\\df"],
         usage: "[part|pattern]",
         help: "functions",
@@ -69,6 +81,12 @@ pub const COMMANDS: &[Spec] = &[
         usage: "FILE",
         help: "run the statements of a file",
         read: |arguments| Ok(Command::Include(path(arguments.one("a file")?))),
+    },
+    Spec {
+        names: &["\\e", "\\edit", ".edit"],
+        usage: "[FILE]",
+        help: "edit the last statement, or a file, and run it (EDITOR, vi)",
+        read: |arguments| Ok(Command::Edit(arguments.optional()?.map(path))),
     },
     Spec {
         names: &["\\o", "\\out", ".output"],

@@ -14,6 +14,13 @@ use std::path::Path;
 use std::time::Duration;
 use unicode_width::UnicodeWidthStr;
 
+/// What `\di` shows.
+const INDEXES: &str =
+    "SELECT schema, \"table\", name, columns, kind, bytes FROM eris.indexes ORDER BY ALL";
+
+/// What `\l` shows.
+const DATABASES: &str = "SELECT DISTINCT catalog_name AS database FROM information_schema.schemata";
+
 /// Files may include each other this deep.
 const DEPTH: usize = 16;
 
@@ -27,7 +34,10 @@ impl Runner {
         match parse(&line.text).map_err(failed)? {
             Command::Quit => return Ok(Flow::Quit),
             Command::Include(file) => return self.include(&file).await,
+            Command::Edit(file) => return self.edit(file, &failed).await,
             Command::Copy(copy) => self.made_up(copy).await?,
+            Command::Indexes => self.made_up(INDEXES.to_owned()).await?,
+            Command::Databases => self.made_up(DATABASES.to_owned()).await?,
             Command::Import { file, table } => {
                 let import = describe::import(self.session.database(), &file, &table);
                 self.made_up(import).await?;
@@ -220,7 +230,7 @@ impl Runner {
     }
 
     /// Runs a file.
-    async fn include(&mut self, file: &Path) -> Result<Flow, ScriptError> {
+    pub(super) async fn include(&mut self, file: &Path) -> Result<Flow, ScriptError> {
         let included = |error| ScriptError::Included {
             file: file.to_owned(),
             error: Box::new(error),

@@ -9,7 +9,6 @@ use crate::column::{ColumnRef, FileColumn};
 use crate::compression::without_ending;
 use crate::error::{FileError, FileFaultKind};
 use crate::kind::ValueKind;
-use crate::progress::ReadProgress;
 use crate::values::ValueFormats;
 use datafusion::arrow::datatypes::{DataType, Field};
 use std::collections::HashSet;
@@ -53,7 +52,7 @@ pub(crate) fn inspect(
         WantedColumns::Found if options.names.is_empty() => None,
         WantedColumns::Found => Some(options.names.len()),
     };
-    let mut cutter = source.cut(&options.cutting(&dialect, None), &ReadProgress::default())?;
+    let mut cutter = source.cut_sample(&options.cutting(&dialect, None))?;
     let Some(block) = cutter.next()? else {
         return empty(&name, dialect, options, wanted);
     };

@@ -37,6 +37,12 @@ pub enum FileFaultKind {
     /// Neither its name nor an option says which format it has.
     #[error("its name does not tell which format the file has")]
     UnknownFormat,
+    /// Its name has the ending of a format that is not read or written.
+    #[error("files that end with {0} are not read or written")]
+    ForeignFormat(&'static str),
+    /// Its name is an address.
+    #[error("it is on another machine, but only files of this one are read and written")]
+    Remote,
     /// It could not be read.
     #[error("{0}")]
     Unreadable(Cause),
@@ -246,6 +252,10 @@ impl FileFaultKind {
                  or use read_csv('{path}'), read_json, read_parquet, read_arrow",
                 endings()
             ),
+            Self::ForeignFormat(_) => {
+                "write CSV, JSON, Parquet or Arrow; (FORMAT csv) writes it under any name".to_owned()
+            }
+            Self::Remote => "download it first".to_owned(),
             Self::Unwritable { missing, .. } => {
                 format!("create the directory '{}' first", missing.as_ref()?.display())
             }

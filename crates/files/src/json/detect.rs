@@ -8,7 +8,6 @@ use crate::column::FileColumn;
 use crate::compression::Compression;
 use crate::error::{FileError, FileFaultKind, TypeOrigin};
 use crate::kind::ValueKind;
-use crate::progress::ReadProgress;
 use crate::values::ValueFormats;
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::arrow::json::reader::infer_json_schema_from_iterator;
@@ -42,7 +41,7 @@ fn layout_of(
     compression: Option<Compression>,
 ) -> Result<JsonLayout, FileError> {
     let lines = JsonLayout::Lines.cutting(compression);
-    let mut cutter = source.cut(&lines, &ReadProgress::default())?;
+    let mut cutter = source.cut_sample(&lines)?;
     // Without a line end in so many bytes, it is one line or none.
     let Ok(Some(block)) = cutter.next() else {
         return Ok(JsonLayout::Free);
@@ -66,7 +65,7 @@ fn found(
     cutting: &Cutting,
     layout: JsonLayout,
 ) -> Result<Vec<FileColumn>, FileError> {
-    let mut cutter = source.cut(cutting, &ReadProgress::default())?;
+    let mut cutter = source.cut_sample(cutting)?;
     let mut values = Vec::new();
     let mut members = MemberNames::default();
     while values.len() < SAMPLE

@@ -39,6 +39,9 @@ pub(super) fn begin(
     if path.as_os_str().is_empty() {
         return Err(FileError::new(path, FileFaultKind::NoName));
     }
+    if path.to_string_lossy().contains("://") {
+        return Err(FileError::new(path, FileFaultKind::Remote));
+    }
     let schema = Arc::new(portable(schema));
     let sink = Sink::create(path)?;
     let mut row_groups = None;

@@ -36,11 +36,13 @@ impl SqlState {
             | FileFaultKind::NoMatch
             | FileFaultKind::NothingToRead => SqlState("58P01"),
             FileFaultKind::Unreadable(_)
+            | FileFaultKind::Remote
             | FileFaultKind::Unwritable { .. }
             | FileFaultKind::NotEmpty
             | FileFaultKind::Changed => SqlState::IO_ERROR,
             FileFaultKind::Pattern { .. }
             | FileFaultKind::UnknownFormat
+            | FileFaultKind::ForeignFormat(_)
             | FileFaultKind::NoName => SqlState("22023"),
             _ => SqlState("22P04"),
         }
@@ -150,6 +152,8 @@ pub enum Mistake {
     IntervalOverflow,
     /// Division by zero.
     DivisionByZero,
+    /// An escape character escapes nothing.
+    InvalidEscapeSequence,
     /// A regular expression is wrong.
     InvalidRegularExpression,
     /// A string or a script is too large.
@@ -212,6 +216,7 @@ impl Mistake {
             Mistake::DatetimeOverflow => "22008",
             Mistake::IntervalOverflow => "22015",
             Mistake::DivisionByZero => "22012",
+            Mistake::InvalidEscapeSequence => "22025",
             Mistake::InvalidRegularExpression => "2201B",
             Mistake::TooLarge => "54000",
             Mistake::CardinalityViolation => "21000",

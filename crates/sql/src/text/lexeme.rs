@@ -16,7 +16,7 @@ pub struct Lexeme {
 /// What a lexeme is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LexemeKind {
-    /// One character of white space.
+    /// One character of white space, or a byte order mark.
     Blank,
     /// `-- …` with its line end, `/* … */`.
     Comment,
@@ -29,6 +29,9 @@ pub enum LexemeKind {
     /// One character of anything else.
     Other,
 }
+
+/// With what some editors begin a file.
+pub(crate) const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// The lexemes of a script.
 pub fn lexemes(script: &str) -> impl Iterator<Item = Lexeme> + '_ {
@@ -70,7 +73,7 @@ fn lexeme(script: &str, at: usize) -> Lexeme {
         },
         _ => {
             let c = rest.chars().next().expect("not at the end");
-            let kind = if c.is_whitespace() {
+            let kind = if c.is_whitespace() || c == BYTE_ORDER_MARK {
                 LexemeKind::Blank
             } else {
                 LexemeKind::Other

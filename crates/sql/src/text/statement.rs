@@ -2,7 +2,7 @@
 
 use crate::error::position::{Excerpt, Position};
 use crate::error::{Mistake, SqlError};
-use crate::text::lexeme::{LexemeKind, lexemes};
+use crate::text::lexeme::{BYTE_ORDER_MARK, LexemeKind, lexemes};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -124,7 +124,7 @@ impl Lines<'_> {
                     line: self.position.line + 1,
                     column: 1,
                 };
-            } else {
+            } else if c != BYTE_ORDER_MARK {
                 self.position.column += 1;
             }
         }
@@ -184,6 +184,14 @@ mod tests {
             assert_eq!(statements.len(), 1, "{script}");
             assert!(!statements[0].is_complete(), "{script}");
         }
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_blank() {
+        let statements = split("\u{feff}SELECT 1;\n\u{feff}SELECT 2").unwrap();
+        assert_eq!(statements[0].text(), "SELECT 1");
+        assert_eq!(statements[0].start(), Position { line: 1, column: 1 });
+        assert_eq!(statements[1].start(), Position { line: 2, column: 1 });
     }
 
     #[test]

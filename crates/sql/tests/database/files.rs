@@ -593,7 +593,7 @@ fn a_fault_is_told_with_its_place_and_nothing_stays() {
             ),
             (
                 "COPY t FROM STDIN",
-                "line 1:13: syntax error: Expected: the name of a file in single quotes",
+                "file '/dev/stdin': it is no file unless eris gets its statements by -c or -f",
             ),
             ("COPY t (z) FROM 'x.csv'", "table \"t\" has no column \"z\""),
             (

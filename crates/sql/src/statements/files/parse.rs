@@ -110,7 +110,7 @@ fn copy(parser: &mut Parser<'_>, places: &mut Vec<Span>) -> Result<FileStatement
         let query = parser.parse_query()?;
         parser.expect_token(&Token::RParen)?;
         parser.expect_keyword_is(Keyword::TO)?;
-        let file = file(parser)?;
+        let file = target(parser)?;
         let options = options(parser, places)?;
         let source = CopySource::Query(query);
         return Ok(FileStatement::CopyTo(CopyTo {
@@ -134,7 +134,7 @@ fn copy(parser: &mut Parser<'_>, places: &mut Vec<Span>) -> Result<FileStatement
     if !parser.parse_keyword(Keyword::TO) {
         return parser.expected("FROM or TO", parser.peek_token());
     }
-    let file = file(parser)?;
+    let file = target(parser)?;
     let options = options(parser, places)?;
     let source = CopySource::Table(table, columns);
     Ok(FileStatement::CopyTo(CopyTo {
@@ -142,6 +142,14 @@ fn copy(parser: &mut Parser<'_>, places: &mut Vec<Span>) -> Result<FileStatement
         file,
         options,
     }))
+}
+
+/// The file that is written: a name or STDOUT.
+fn target(parser: &mut Parser<'_>) -> Result<String, ParserError> {
+    match parser.parse_keyword(Keyword::STDOUT) {
+        true => Ok("/dev/stdout".to_owned()),
+        false => file(parser),
+    }
 }
 
 fn file(parser: &mut Parser<'_>) -> Result<String, ParserError> {
@@ -156,6 +164,7 @@ fn files(parser: &mut Parser<'_>) -> Result<Vec<String>, ParserError> {
     let close = match parser.peek_token().token {
         Token::LParen => Token::RParen,
         Token::LBracket => Token::RBracket,
+        _ if parser.parse_keyword(Keyword::STDIN) => return Ok(vec!["/dev/stdin".to_owned()]),
         _ => return Ok(vec![file(parser)?]),
     };
     parser.next_token();

@@ -38,7 +38,7 @@ pub(super) fn write_options(
     let said = options.take(&["format"])?;
     let format = match &said {
         Some(given) => format_of(given)?,
-        None => Format::of_name(file).unwrap_or(Format::Csv),
+        None => Format::of_target(file)?,
     };
     let usual = file.to_ascii_lowercase();
     let mut csv = CsvStyle::default();
