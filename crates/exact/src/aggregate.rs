@@ -2,6 +2,7 @@
 
 pub(crate) mod extreme_row;
 pub(crate) mod group_keys;
+pub(crate) mod held_filter;
 pub(crate) mod repeated_keys;
 pub(crate) mod single_distinct;
 pub(crate) mod sum;

@@ -1,6 +1,23 @@
 //! Comparisons of what DataFusion would first make equal in type, and so lose a part of.
 
+pub(crate) mod common_type;
 pub(crate) mod decimal;
 mod interval;
 pub(crate) mod membership;
+pub(crate) mod pattern;
+pub(crate) mod quantified;
 pub(crate) mod timestamp;
+pub(crate) mod values;
+pub(crate) mod zero;
+
+use datafusion::logical_expr::Expr;
+use datafusion::logical_expr::expr::Case;
+
+/// Functions whose value is one of their arguments.
+const ONE_OF: [&str; 5] = ["coalesce", "greatest", "least", "nullif", "nvl"];
+
+/// What a CASE may yield.
+fn results(case: &Case) -> impl Iterator<Item = &Expr> {
+    let branches = case.when_then_expr.iter().map(|(_, then)| &**then);
+    branches.chain(case.else_expr.as_deref())
+}

@@ -14,8 +14,17 @@
 //! | module | what it repairs |
 //! |---|---|
 //! | `arithmetic::{rule, checked}` | `+`, `-`, `*` and negation fail instead of wrapping around |
+//! | `arithmetic::division` | division of DECIMAL gives DOUBLE instead of a few digits |
+//! | `arithmetic::date` | a date and an interval make a timestamp |
 //! | `arithmetic::rounding` | a cast to an integer rounds instead of dropping the fraction |
 //! | `arithmetic::timestamp_string` | a timestamp as a string has a blank between day and time |
+//! | `datetime::to_char` | `to_char` has PostgreSQL's patterns |
+//! | `datetime::with_seconds` | a timestamp may be written without seconds |
+//! | `comparison::common_type` | types that have nothing in common do not become one |
+//! | `comparison::pattern` | `SIMILAR TO` is SQL's |
+//! | `comparison::quantified` | ANY and ALL work everywhere |
+//! | `comparison::values` | DOUBLE beside DECIMAL in VALUES is DOUBLE |
+//! | `comparison::zero` | -0.0 and 0.0 are one value to sort by |
 //! | `comparison::decimal` | DECIMAL against DOUBLE is compared as DOUBLE |
 //! | `comparison::timestamp` | a timestamp is compared with all digits of a constant |
 //! | `comparison::interval` | intervals are compared by how long they are |
@@ -24,6 +33,7 @@
 //! | `aggregate::extreme_row` | adds `max_by` and `min_by` |
 //! | `aggregate::group_keys` | groups by a key that was unique before a join keep all their columns |
 //! | `aggregate::repeated_keys` | a sort key may be named twice |
+//! | `aggregate::held_filter` | a condition without columns stays above an aggregate |
 //! | `aggregate::single_distinct` | `count(DISTINCT x)` beside a sum of decimals |
 //! | `join::spilling` | a hash join goes on in files when its build side does not fit |
 //! | `join::same_names` | a join's filter does not reach another column of the same name |
@@ -31,6 +41,8 @@
 //! | `memory::pool` | tables and operators share one budget, and spilling never starves |
 //! | `memory::windows` | window functions account for the input that they keep |
 //! | `memory::spill` | spilled files have a limit, are counted, and never outlive their process for long |
+//! | `lists` | the length of a list is that of the list, not of its text |
+//! | `replaced` | `* REPLACE` knows its columns |
 //! | [`types`] | SQL's names of types are those that Eris stores |
 //! | `state` | settings whose defaults are wrong or slow |
 //!
@@ -48,20 +60,26 @@ mod arithmetic;
 mod columns;
 mod comparison;
 mod counting;
+mod datetime;
 mod join;
+mod lists;
 mod memory;
 mod once;
+mod replaced;
 mod replacement;
 mod rules;
 pub mod scalar;
 mod state;
 pub mod types;
 mod walk;
+mod written;
 
 pub use arithmetic::rounding::before_cast;
+pub use comparison::common_type::MixedTypes;
 pub use counting::counted_input;
 pub use memory::spill::{Spill, SpillError};
 pub use once::OnceExec;
+pub use replaced::REPLACED;
 pub use replacement::Replacement;
 pub use rules::{PhysicalRule, insert_before, physical_rules};
 pub use state::{plan_statement, session_config, session_state};

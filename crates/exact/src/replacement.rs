@@ -3,6 +3,7 @@
 use crate::arithmetic::checked::CheckedArithmetic;
 use crate::arithmetic::rounding::RoundHalfEven;
 use crate::comparison::timestamp::Finer;
+use crate::comparison::zero::UnsignedZero;
 use datafusion::logical_expr::{Operator, ScalarUDF};
 
 /// What a function of ours stands for.
@@ -12,8 +13,10 @@ pub enum Replacement {
     Arithmetic(Operator),
     /// The operand of a cast to an integer, rounded half to even.
     RoundHalfEven,
-    /// A cast of a timestamp to the function's type, which has more digits of a second.
+    /// A cast of a date or timestamp to the function's type, which has more digits of a second.
     FinerTimestamp,
+    /// The same number, and 0.0 for -0.0.
+    UnsignedZero,
 }
 
 impl Replacement {
@@ -24,9 +27,11 @@ impl Replacement {
             Some(Replacement::Arithmetic(checked.op()))
         } else if function.is::<RoundHalfEven>() {
             Some(Replacement::RoundHalfEven)
+        } else if function.is::<Finer>() {
+            Some(Replacement::FinerTimestamp)
         } else {
-            let is_finer = function.is::<Finer>();
-            is_finer.then_some(Replacement::FinerTimestamp)
+            let is_zero = function.is::<UnsignedZero>();
+            is_zero.then_some(Replacement::UnsignedZero)
         }
     }
 }

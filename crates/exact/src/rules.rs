@@ -1,16 +1,17 @@
 //! DataFusion's rules with the repairs in place.
 
 use crate::aggregate::group_keys::SeparateGroups;
+use crate::aggregate::held_filter::HeldFilter;
 use crate::aggregate::repeated_keys::OmitRepeatedKeys;
 use crate::aggregate::single_distinct::SingleDistinct;
 use crate::arithmetic::rule::ExactArithmetic;
-use crate::comparison::decimal::CompareAsDouble;
 use crate::comparison::membership::ExactMembership;
-use crate::comparison::timestamp::CompareTimestamps;
+use crate::comparison::zero::OneZero;
 use crate::join::same_names::UnlessSameNames;
 use crate::join::spilling::SpillJoins;
 use crate::join::yielding::YieldAfterJoins;
 use crate::memory::windows::AccountWindows;
+use crate::written::WrittenTypes;
 use datafusion::optimizer::OptimizerRule;
 use datafusion::optimizer::analyzer::{Analyzer, AnalyzerRule};
 use datafusion::optimizer::optimizer::Optimizer;
@@ -27,25 +28,30 @@ pub type LogicalRule = Arc<dyn OptimizerRule + Send + Sync>;
 /// A rule over physical plans.
 pub type PhysicalRule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 
-/// DataFusion's rules that find out types, among ours. Comparisons are decided before operands get one type, all else
-/// after.
+/// DataFusion's rules that find out types, among ours. What goes by the types that were written comes before operands
+/// get one type, all else after.
 pub(crate) fn analyzer_rules() -> Vec<Analysis> {
     let mut rules = Analyzer::new().rules;
-    rules.insert(0, Arc::new(CompareAsDouble));
-    rules.insert(0, Arc::new(CompareTimestamps));
+    rules.insert(0, Arc::new(WrittenTypes));
     rules.push(Arc::new(OmitRepeatedKeys));
     rules.push(Arc::new(ExactArithmetic));
+    rules.push(Arc::new(OneZero));
     rules.push(Arc::new(ExactMembership));
     rules.push(Arc::new(SeparateGroups));
     rules
 }
 
-/// DataFusion's rules for logical plans, one of them held back where it is wrong.
+/// DataFusion's rules for logical plans, two of them held back where they are wrong.
 pub(crate) fn optimizer_rules() -> Vec<LogicalRule> {
     let mut rules = Optimizer::new().rules;
-    let own = SingleDistinct::default();
-    let place = rules.iter().position(|rule| rule.name() == own.name());
-    rules[place.expect("DataFusion has this rule")] = Arc::new(own);
+    let own: [LogicalRule; 2] = [
+        Arc::new(SingleDistinct::default()),
+        Arc::new(HeldFilter::default()),
+    ];
+    for own in own {
+        let place = rules.iter().position(|rule| rule.name() == own.name());
+        rules[place.expect("DataFusion has this rule")] = own;
+    }
     rules
 }
 

@@ -5,8 +5,10 @@
 
 use crate::aggregate::extreme_row::ExtremeRow;
 use crate::aggregate::sum::ExactSum;
+use crate::datetime::to_char::ToChar;
 use crate::memory::pool::BudgetPool;
 use crate::memory::spill::Spill;
+use crate::replaced::Replaced;
 use crate::rules::{PhysicalRule, analyzer_rules, optimizer_rules};
 use crate::types::{Types, ZONE};
 use datafusion::config::ConfigNonZeroUsize;
@@ -15,8 +17,9 @@ use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::context::SessionState;
 use datafusion::execution::disk_manager::DiskManagerBuilder;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::functions::datetime::to_char;
 use datafusion::logical_expr::registry::FunctionRegistry;
-use datafusion::logical_expr::{AggregateUDF, LogicalPlan};
+use datafusion::logical_expr::{AggregateUDF, LogicalPlan, ScalarUDF};
 use datafusion::prelude::SessionConfig;
 use datafusion::sql::parser::Statement;
 use eris_numa::Budget;
@@ -60,6 +63,15 @@ pub fn session_state(
         AggregateUDF::from(ExtremeRow::least()),
     ] {
         state.register_udaf(Arc::new(function))?;
+    }
+    // What DataFusion calls to_char is DuckDB's strftime.
+    let strftime = to_char().as_ref().clone().with_aliases(["strftime"]);
+    for function in [
+        strftime,
+        ScalarUDF::from(ToChar::default()),
+        ScalarUDF::from(Replaced::default()),
+    ] {
+        state.register_udf(Arc::new(function))?;
     }
     Ok(state)
 }

@@ -7,14 +7,37 @@ use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::logical_expr::{Expr, LogicalPlan, Union};
 
-/// Rewrites all nodes of a plan and of its subqueries, inputs first.
+/// Rewrites all nodes of a plan and of its subqueries, inputs first. What is rewritten may have other types.
 pub(crate) fn rewrite_nodes(
     plan: LogicalPlan,
     rewrite: &mut dyn FnMut(LogicalPlan) -> Result<Transformed<LogicalPlan>>,
 ) -> Result<LogicalPlan> {
+    let mut any_changed = false;
+    let mut rewrite = |node| {
+        // An input may have other types now.
+        let node = if any_changed { retyped(node)? } else { node };
+        let rewritten = rewrite(node)?;
+        any_changed |= rewritten.transformed;
+        match rewritten.transformed {
+            true => rewritten.map_data(retyped),
+            false => Ok(rewritten),
+        }
+    };
+    let rewrite: &mut dyn FnMut(LogicalPlan) -> Result<Transformed<LogicalPlan>> = &mut rewrite;
     plan.transform_up_with_subqueries(rewrite).data()
+}
+
+/// A node with the types that its inputs and expressions have.
+fn retyped(node: LogicalPlan) -> Result<LogicalPlan> {
+    match node {
+        LogicalPlan::Union(union) => {
+            let union = Union::try_new_with_loose_types(union.inputs)?;
+            Ok(LogicalPlan::Union(union))
+        }
+        other => other.recompute_schema(),
+    }
 }
 
 /// Rewrites all parts of an expression, operands first.

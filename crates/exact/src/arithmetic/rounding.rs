@@ -3,6 +3,7 @@
 //! **Stands for** Arrow's cast, which drops the fraction: 2.9 becomes 2.
 
 use crate::columns::of_column;
+use crate::datetime::with_seconds::with_seconds;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Float32Type, Float64Type};
@@ -50,11 +51,13 @@ impl ScalarUDFImpl for RoundHalfEven {
 }
 
 /// What is about to be cast to this type, as a whole number if that is an integer: DECIMAL is rounded half away from 0.
+/// Timestamps that are written without seconds get them.
 ///
 /// # Errors
 /// A number that has too many digits.
 pub fn before_cast(array: &ArrayRef, to: &DataType) -> Result<ArrayRef, ArrowError> {
     match array.data_type() {
+        from if from.is_string() && matches!(to, DataType::Timestamp(..)) => with_seconds(array),
         _ if !to.is_integer() => Ok(Arc::clone(array)),
         DataType::Decimal128(precision, scale @ 1..) => {
             // One digit more: 9.9 becomes 10.

@@ -10,6 +10,7 @@
 //!  CAST(x AS INTEGER)       CAST(round_half_even(x) AS INTEGER)          x DOUBLE or REAL: 2.5 → 2, 3.5 → 4
 //!  CAST(d AS INTEGER)       CAST(CAST(d AS DECIMAL(…, 0)) AS INTEGER)    d DECIMAL: 2.5 → 3
 //!  CAST(t AS VARCHAR)       timestamp_text(t)      t TIMESTAMP: a blank between day and time, not a T
+//!  CAST(s AS TIMESTAMP)     CAST(with_seconds(s) AS TIMESTAMP)           s a string: '2024-01-01 10:00'
 //!  last(x ORDER BY y, y)    last(x ORDER BY y)     its accumulators count on each expression being there once
 //! ```
 //!
@@ -18,6 +19,7 @@
 use super::checked::CheckedArithmetic;
 use super::rounding::RoundHalfEven;
 use super::timestamp_string::TimestampString;
+use crate::datetime::with_seconds::WithSeconds;
 use crate::walk::rewrite_all;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
@@ -47,6 +49,8 @@ static SUBTRACT: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| function(Operator::
 static MULTIPLY: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| function(Operator::Multiply));
 static ROUND: LazyLock<Arc<ScalarUDF>> =
     LazyLock::new(|| Arc::new(ScalarUDF::from(RoundHalfEven::default())));
+static SECONDS: LazyLock<Arc<ScalarUDF>> =
+    LazyLock::new(|| Arc::new(ScalarUDF::from(WithSeconds::default())));
 static STRING: LazyLock<Arc<ScalarUDF>> =
     LazyLock::new(|| Arc::new(ScalarUDF::from(TimestampString::default())));
 
@@ -148,8 +152,14 @@ fn zero_beside(expr: &Expr, schema: &DFSchema) -> Option<Expr> {
     Some(Expr::Literal(zero?.ok()?, None))
 }
 
-/// The operand of a cast to this type without its fraction, if it can have one.
+/// The operand of a cast to this type without its fraction, if it can have one, or with its seconds, if it may lack
+/// them.
 fn rounded(expr: &Expr, to: &DataType, schema: &DFSchema) -> Option<Expr> {
+    if matches!(to, DataType::Timestamp(..)) {
+        let is_string = expr.get_type(schema).is_ok_and(|of| of.is_string());
+        let is_new = !matches!(expr, Expr::ScalarFunction(call) if call.name() == "with_seconds");
+        return (is_string && is_new).then(|| SECONDS.call(vec![expr.clone()]));
+    }
     if !to.is_integer() || is_rounded(expr) {
         return None;
     }

@@ -5,39 +5,22 @@
 //! bare column it also keeps the comparison from being made on the stored values. Numbers that are written with a
 //! point are DECIMAL, so `x > 0.5` is such a case.
 
-use crate::walk::{rewrite_expressions, rewrite_nodes};
+use super::{ONE_OF, results};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result, ScalarValue};
-use datafusion::config::ConfigOptions;
-use datafusion::logical_expr::expr::{Between, BinaryExpr, Case, InList};
+use datafusion::logical_expr::expr::{Between, BinaryExpr, InList};
 use datafusion::logical_expr::{
     Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Union, cast,
 };
-use datafusion::optimizer::analyzer::AnalyzerRule;
 use std::sync::Arc;
 
-/// The rule. Runs before DataFusion makes the types of operands equal.
-#[derive(Debug)]
-pub(crate) struct CompareAsDouble;
-
-impl AnalyzerRule for CompareAsDouble {
-    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        rewrite_nodes(plan, &mut |plan| {
-            let plan = match plan {
-                LogicalPlan::Union(union) => union_as_double(union)?,
-                other => other,
-            };
-            rewrite_expressions(plan, &|expr, schema| Ok(rewrite(expr, schema)))
-        })
-    }
-
-    fn name(&self) -> &str {
-        "compare_as_double"
-    }
+/// DECIMAL beside DOUBLE as DOUBLE.
+pub(crate) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    Ok(rewritten(expr, schema))
 }
 
-fn rewrite(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
+fn rewritten(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     let double = |expr: Box<Expr>| Box::new(to_double(*expr, schema));
     match expr {
         Expr::BinaryExpr(BinaryExpr { left, op, right })
@@ -97,16 +80,8 @@ fn rewrite(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     }
 }
 
-/// Functions whose value is one of their arguments.
-const ONE_OF: [&str; 5] = ["coalesce", "greatest", "least", "nullif", "nvl"];
-
-fn results(case: &Case) -> impl Iterator<Item = &Expr> {
-    let branches = case.when_then_expr.iter().map(|(_, then)| &**then);
-    branches.chain(case.else_expr.as_deref())
-}
-
 /// A UNION whose inputs have DOUBLE wherever one of them has it beside DECIMAL.
-fn union_as_double(union: Union) -> Result<LogicalPlan> {
+pub(crate) fn union_as_double(union: Union) -> Result<Transformed<LogicalPlan>> {
     let types = |column: usize| {
         let inputs = union.inputs.iter();
         inputs.filter_map(move |input| Some(input.schema().fields().get(column)?.data_type()))
@@ -114,7 +89,7 @@ fn union_as_double(union: Union) -> Result<LogicalPlan> {
     let columns = 0..union.schema.fields().len();
     let mixed: Vec<bool> = columns.map(|column| mixed_types(types(column))).collect();
     if !mixed.contains(&true) {
-        return Ok(LogicalPlan::Union(union));
+        return Ok(Transformed::no(LogicalPlan::Union(union)));
     }
     let inputs = union.inputs.iter().map(|input| {
         let columns = input.schema().iter().zip(&mixed).map(|(column, mixed)| {
@@ -129,7 +104,8 @@ fn union_as_double(union: Union) -> Result<LogicalPlan> {
         Ok(Arc::new(plan.build()?))
     });
     let inputs = inputs.collect::<Result<Vec<_>>>()?;
-    Ok(LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?))
+    let union = Union::try_new_with_loose_types(inputs)?;
+    Ok(Transformed::yes(LogicalPlan::Union(union)))
 }
 
 fn is_comparison(op: Operator) -> bool {
@@ -157,14 +133,15 @@ fn mixed_types<'a>(types: impl Iterator<Item = &'a DataType>) -> bool {
     decimal && float
 }
 
-fn is_decimal(data_type: &DataType) -> bool {
+pub(crate) fn is_decimal(data_type: &DataType) -> bool {
     matches!(
         data_type,
         DataType::Decimal128(..) | DataType::Decimal256(..)
     )
 }
 
-fn to_double(expr: Expr, schema: &DFSchema) -> Expr {
+/// The number as DOUBLE if it is DECIMAL.
+pub(crate) fn to_double(expr: Expr, schema: &DFSchema) -> Expr {
     // A constant is the number next to what was written; dividing digits by a power of ten would round twice.
     if let Expr::Literal(ScalarValue::Decimal128(Some(digits), _, scale), metadata) = &expr
         && let Ok(number) = format!("{digits}e{}", -i16::from(*scale)).parse::<f64>()

@@ -1,4 +1,5 @@
-//! Comparisons of a timestamp with a constant that has more digits of a second than its type.
+//! Comparisons of a timestamp with a constant that has more digits of a second than its type, and of a date with one
+//! that has a time of day.
 //!
 //! **Stands for** DataFusion's type coercion, which cuts the constant to the type of the column: `t = TIMESTAMP '…
 //! 00:00:00.5'` would find the second before, and `t < now()` miss the one that has begun. So, before DataFusion
@@ -9,43 +10,31 @@
 //!  t TIMESTAMP(0)    t < '… 00:00:00.5'    finer(t) < TIMESTAMP '… 00:00:00.5'    then  t < TIMESTAMP(0) '… 00:00:01'
 //!                    t < now()             finer(t) < now()                       then  the same, once now() is known
 //!                    t < '… 00:00:00.0'    t < TIMESTAMP(0) '… 00:00:00'
+//!  d DATE            d < day + interval    finer(d) < day + interval              then  d < DATE '…'
 //! ```
 //!
 //! In a fragment the function is a cast. Intervals, and differences of timestamps beside them, are compared by
 //! [how long they are](super::interval). A date or timestamp against a number is rejected: DataFusion would count days.
 
 use super::interval;
-use crate::walk::rewrite_all;
 use datafusion::arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result, ScalarValue, plan_err};
-use datafusion::config::ConfigOptions;
 use datafusion::logical_expr::expr::{Between, BinaryExpr, Cast, InList};
 use datafusion::logical_expr::interval_arithmetic::Interval;
 use datafusion::logical_expr::preimage::PreimageResult;
 use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ExprSchemable, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
-    Signature, Volatility,
+    ColumnarValue, Expr, ExprSchemable, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility,
 };
-use datafusion::optimizer::analyzer::AnalyzerRule;
 use std::mem::take;
 
-/// The rule. Runs before DataFusion makes the types of operands equal.
-#[derive(Debug)]
-pub(crate) struct CompareTimestamps;
-
-impl AnalyzerRule for CompareTimestamps {
-    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        rewrite_all(plan, &rewrite)
-    }
-
-    fn name(&self) -> &str {
-        "compare_timestamps"
-    }
-}
-
-fn rewrite(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+/// A comparison with a timestamp in which no digit is lost. Comes before the types of operands are made equal.
+///
+/// # Errors
+/// It is compared with a number.
+pub(crate) fn rewrite(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let (operation, operands): (_, Vec<&mut Expr>) = match &mut expr {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) if op.supports_propagation() => {
             (op.to_string(), vec![left, right])
@@ -86,11 +75,11 @@ fn refine(operands: Vec<&mut Expr>, types: &[DataType]) -> bool {
     let operands = operands.into_iter().zip(types);
     let (mut varying, constants): (Vec<_>, Vec<_>) =
         operands.partition(|(operand, _)| operand.any_column_refs() || operand.contains_outer());
-    varying.retain(|(_, data_type)| unit_of(data_type).is_some());
+    varying.retain(|(_, data_type)| per_day(data_type).is_some());
     let units = || {
         varying
             .iter()
-            .filter_map(|(_, data_type)| unit_of(data_type))
+            .filter_map(|(_, data_type)| per_day(data_type))
     };
     let (Some(coarsest), Some(mut finest)) = (units().min(), units().max()) else {
         return false;
@@ -99,11 +88,11 @@ fn refine(operands: Vec<&mut Expr>, types: &[DataType]) -> bool {
     for (constant, data_type) in constants {
         let needed = match finer_string(constant, varying[0].1, coarsest) {
             Some(finer) => {
-                let needed = unit_of(&finer.data_type());
+                let needed = per_day(&finer.data_type());
                 *constant = Expr::Literal(finer, None);
                 needed
             }
-            None => unit_of(data_type).filter(|_| !has_unit(constant, coarsest)),
+            None => per_day(data_type).filter(|_| !has_unit(constant, coarsest)),
         };
         if let Some(needed) = needed.filter(|needed| *needed > coarsest) {
             lacking = true;
@@ -112,23 +101,33 @@ fn refine(operands: Vec<&mut Expr>, types: &[DataType]) -> bool {
     }
     if lacking {
         for (operand, _) in varying {
-            let finer = ScalarUDF::from(Finer::new(finest));
+            let finer = ScalarUDF::from(Finer::new(unit(finest)));
             *operand = finer.call(vec![take(operand)]);
         }
     }
     lacking
 }
 
-fn unit_of(data_type: &DataType) -> Option<TimeUnit> {
+/// How many values of the type a day has.
+fn per_day(data_type: &DataType) -> Option<i64> {
     match data_type {
-        DataType::Timestamp(unit, _) => Some(*unit),
+        DataType::Date32 => Some(1),
+        DataType::Timestamp(unit, _) => Some(of_unit(*unit)),
         _ => None,
     }
 }
 
+/// The unit of which a day has so many, or the coarsest.
+fn unit(per_day: i64) -> TimeUnit {
+    use TimeUnit::{Microsecond, Millisecond, Nanosecond, Second};
+    let units = [Nanosecond, Microsecond, Millisecond, Second];
+    let found = units.into_iter().find(|unit| of_unit(*unit) <= per_day);
+    found.unwrap_or(Second)
+}
+
 /// A string that is a timestamp with more digits than the unit has. As one with microseconds, which a timestamp has
 /// whose type says nothing else, and in the zone of the type `beside` it.
-fn finer_string(constant: &Expr, beside: &DataType, unit: TimeUnit) -> Option<ScalarValue> {
+fn finer_string(constant: &Expr, beside: &DataType, per_day: i64) -> Option<ScalarValue> {
     let (Expr::Literal(string, _), DataType::Timestamp(_, zone)) = (constant, beside) else {
         return None;
     };
@@ -136,11 +135,15 @@ fn finer_string(constant: &Expr, beside: &DataType, unit: TimeUnit) -> Option<Sc
     let with_microseconds = DataType::Timestamp(TimeUnit::Microsecond, zone.clone());
     let exact = string.cast_to(&with_microseconds).ok()?;
     let constant = Expr::Literal(exact.clone(), None);
-    (!exact.is_null() && !has_unit(&constant, unit)).then_some(exact)
+    (!exact.is_null() && !has_unit(&constant, per_day)).then_some(exact)
 }
 
-/// Whether a constant is known to be the same in this unit.
-fn has_unit(constant: &Expr, unit: TimeUnit) -> bool {
+/// Whether a constant is known to be the same as a timestamp of which a day has so many.
+fn has_unit(constant: &Expr, per_day: i64) -> bool {
+    if per_day == 1 {
+        // A date is no timestamp.
+        return false;
+    }
     let value = match constant {
         Expr::Literal(value, _) => Some(value.clone()),
         Expr::Cast(Cast { expr, field }) => match &**expr {
@@ -152,7 +155,7 @@ fn has_unit(constant: &Expr, unit: TimeUnit) -> bool {
     value
         .as_ref()
         .and_then(ticks_of)
-        .is_some_and(|(ticks, of)| ticks % (per_second(of) / per_second(unit)).max(1) == 0)
+        .is_some_and(|(ticks, of)| ticks % (of_unit(of) / per_day).max(1) == 0)
 }
 
 /// Ticks since 1970, and what they are.
@@ -166,16 +169,18 @@ fn ticks_of(value: &ScalarValue) -> Option<(i64, TimeUnit)> {
     })
 }
 
-fn per_second(unit: TimeUnit) -> i64 {
-    match unit {
-        TimeUnit::Second => 1,
-        TimeUnit::Millisecond => 1_000,
-        TimeUnit::Microsecond => 1_000_000,
-        TimeUnit::Nanosecond => 1_000_000_000,
-    }
+/// How many of them a day has.
+fn of_unit(unit: TimeUnit) -> i64 {
+    86_400
+        * match unit {
+            TimeUnit::Second => 1,
+            TimeUnit::Millisecond => 1_000,
+            TimeUnit::Microsecond => 1_000_000,
+            TimeUnit::Nanosecond => 1_000_000_000,
+        }
 }
 
-/// `finer(t)`: the same timestamp with more digits of a second.
+/// `finer(t)`: the same timestamp with more digits of a second, or the midnight with which a date begins.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Finer {
     unit: TimeUnit,
@@ -203,7 +208,7 @@ impl ScalarUDFImpl for Finer {
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         Ok(match &types[0] {
             DataType::Timestamp(_, zone) => DataType::Timestamp(self.unit, zone.clone()),
-            other => other.clone(),
+            _ => DataType::Timestamp(self.unit, None),
         })
     }
 
@@ -223,19 +228,18 @@ impl ScalarUDFImpl for Finer {
         info: &SimplifyContext,
     ) -> Result<PreimageResult> {
         let data_type = info.get_data_type(&args[0])?;
-        let (Expr::Literal(constant, _), DataType::Timestamp(unit, zone)) = (constant, &data_type)
-        else {
+        let (Expr::Literal(constant, _), Some(per_day)) = (constant, per_day(&data_type)) else {
             return Ok(PreimageResult::None);
         };
         let Some((ticks, of)) = ticks_of(constant) else {
             return Ok(PreimageResult::None);
         };
-        let each = per_second(of) / per_second(*unit);
+        let each = of_unit(of) / per_day;
         let later = ticks.div_euclid(each) + 1;
         let first = later - i64::from(ticks.rem_euclid(each) == 0);
-        let bound = |ticks| {
-            let count = ScalarValue::Int64(Some(ticks));
-            count.cast_to(&DataType::Timestamp(*unit, zone.clone()))
+        let bound = |ticks| match data_type {
+            DataType::Date32 => ScalarValue::Int32(i32::try_from(ticks).ok()).cast_to(&data_type),
+            _ => ScalarValue::Int64(Some(ticks)).cast_to(&data_type),
         };
         let interval = Box::new(Interval::try_new(bound(first)?, bound(later)?)?);
         let expr = args[0].clone();

@@ -1,0 +1,120 @@
+//! Values that become one column, but whose types have nothing in common, are rejected.
+//!
+//! **Stands for** DataFusion's type coercion, which takes the number in them for a count: beside a DATE, 1 becomes
+//! 1970-01-02. That happens in CASE, UNION, INTERSECT, joins, `IN (SELECT …)`, and functions whose value is one of
+//! their arguments. Operators, BETWEEN and lists are [`timestamp`](super::timestamp)'s.
+
+use super::{ONE_OF, results};
+use crate::types::sql_name;
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::{DFSchema, DataFusionError, Result};
+use datafusion::logical_expr::expr::InSubquery;
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
+
+/// Types that have nothing in common stand where one type is needed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{place} takes values of one type, not {left} and {right}")]
+pub struct MixedTypes {
+    /// What they stand in, such as `CASE`.
+    pub place: String,
+    /// SQL's name of one of the types.
+    pub left: String,
+    /// SQL's name of the other.
+    pub right: String,
+}
+
+/// Rejects a UNION or a join of such types.
+pub(crate) fn check_node(node: &LogicalPlan) -> Result<()> {
+    match node {
+        LogicalPlan::Union(union) => {
+            for column in 0..union.schema.fields().len() {
+                let fields = union.inputs.iter();
+                let fields = fields.filter_map(|input| input.schema().fields().get(column));
+                let types = fields.map(|field| field.data_type().clone());
+                check("UNION", types)?;
+            }
+        }
+        LogicalPlan::Join(join) => {
+            for (left, right) in &join.on {
+                let left = left.get_type(join.left.schema());
+                let right = right.get_type(join.right.schema());
+                check("JOIN", [left, right].into_iter().flatten())?;
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Rejects an expression over such types.
+pub(crate) fn check_expr(expr: &Expr, schema: &DFSchema) -> Result<()> {
+    let types = |operands: Vec<&Expr>| {
+        let types = operands.into_iter().map(|operand| operand.get_type(schema));
+        // What has no type, such as a parameter, gets one later.
+        types.flatten().collect::<Vec<_>>()
+    };
+    match expr {
+        Expr::Case(case) => {
+            check("CASE", types(results(case).collect()))?;
+            if let Some(operand) = &case.expr {
+                let whens = case.when_then_expr.iter().map(|(when, _)| &**when);
+                check("CASE", types(whens.chain([&**operand]).collect()))?;
+            }
+            Ok(())
+        }
+        Expr::InSubquery(InSubquery { expr, subquery, .. }) => {
+            let inside = subquery.subquery.schema().field(0).data_type().clone();
+            check("IN", types(vec![expr]).into_iter().chain([inside]))
+        }
+        Expr::ScalarFunction(function) if ONE_OF.contains(&function.func.name()) => {
+            check(function.func.name(), types(function.args.iter().collect()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What values of different types may be in common.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Family {
+    Number,
+    Date,
+    Time,
+    Interval,
+    List,
+}
+
+/// `None` for types that become those of others.
+fn family(data_type: &DataType) -> Option<Family> {
+    match data_type {
+        DataType::Boolean => Some(Family::Number),
+        number if number.is_numeric() => Some(Family::Number),
+        DataType::Date32 | DataType::Date64 | DataType::Timestamp(..) => Some(Family::Date),
+        DataType::Time32(_) | DataType::Time64(_) => Some(Family::Time),
+        DataType::Interval(_) | DataType::Duration(_) => Some(Family::Interval),
+        DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..) => {
+            Some(Family::List)
+        }
+        _ => None,
+    }
+}
+
+fn check(place: &str, types: impl IntoIterator<Item = DataType>) -> Result<()> {
+    let mut first: Option<(Family, DataType)> = None;
+    for data_type in types {
+        let Some(family) = family(&data_type) else {
+            continue;
+        };
+        match &first {
+            None => first = Some((family, data_type)),
+            Some((known, other)) if *known != family => {
+                return Err(DataFusionError::External(Box::new(MixedTypes {
+                    place: place.to_owned(),
+                    left: sql_name(other, None),
+                    right: sql_name(&data_type, None),
+                })));
+            }
+            Some(_) => {}
+        }
+    }
+    Ok(())
+}

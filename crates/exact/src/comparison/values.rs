@@ -1,0 +1,82 @@
+//! The types of VALUES, when those of their cells have become others.
+//!
+//! **Stands for** DataFusion's types of VALUES, which are found when they are parsed and stay. Beside a number with a
+//! point, which is DECIMAL, a DOUBLE is cast to DECIMAL(30, 15) there: large numbers fail, and small ones become 0.
+//! Here such a column is DOUBLE.
+
+use super::decimal::{is_decimal, to_double};
+use datafusion::arrow::datatypes::{DataType, Field};
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{DFSchema, Result};
+use datafusion::logical_expr::expr::Cast;
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Values, cast};
+use std::sync::Arc;
+
+/// VALUES with the types that their cells have. Comes when these have been rewritten.
+pub(crate) fn retype(mut values: Values) -> Result<Transformed<LogicalPlan>> {
+    let mut fields = values.schema.fields().to_vec();
+    let mut changed = false;
+    for (column, field) in fields.iter_mut().enumerate() {
+        let known = field.data_type();
+        let cells = values.values.iter().map(|row| &row[column]);
+        let Some(data_type) = column_type(cells, known, &values.schema) else {
+            continue;
+        };
+        for row in &mut values.values {
+            let cell = uncast(std::mem::take(&mut row[column]), known, &values.schema);
+            let cell = match data_type {
+                DataType::Float64 => to_double(cell, &values.schema),
+                _ => cell,
+            };
+            row[column] = match cell.get_type(&values.schema)? {
+                own if own == data_type => cell,
+                _ => cast(cell, data_type.clone()),
+            };
+        }
+        *field = Arc::new(Field::new(field.name(), data_type, field.is_nullable()));
+        changed = true;
+    }
+    if changed {
+        let schema = DFSchema::from_unqualified_fields(fields.into(), Default::default())?;
+        values.schema = Arc::new(schema);
+    }
+    let values = LogicalPlan::Values(values);
+    Ok(Transformed::new_transformed(values, changed))
+}
+
+/// The type that a column has to have; `None` if it is the one that is known.
+fn column_type<'a>(
+    cells: impl Iterator<Item = &'a Expr>,
+    known: &DataType,
+    schema: &DFSchema,
+) -> Option<DataType> {
+    let types = cells.filter_map(|cell| within(cell, known, schema).get_type(schema).ok());
+    let types: Vec<DataType> = types.collect();
+    let is_other = |own: &&DataType| *own != known && !own.is_null();
+    let other = types.iter().find(is_other)?;
+    let is_number = |own: &DataType| own.is_numeric() || own.is_null();
+    match other {
+        _ if types.iter().all(is_number) && types.iter().any(DataType::is_floating) => {
+            (!known.is_floating()).then_some(DataType::Float64)
+        }
+        // A date with an interval.
+        DataType::Timestamp(..) if *known == DataType::Date32 => Some(other.clone()),
+        _ => None,
+    }
+}
+
+/// A cell without the cast to DECIMAL that a DOUBLE got beside a DECIMAL.
+fn within<'a>(cell: &'a Expr, known: &DataType, schema: &DFSchema) -> &'a Expr {
+    match cell {
+        Expr::Cast(Cast { expr, field }) if field.data_type() == known && is_decimal(known) => {
+            let own = expr.get_type(schema);
+            let is_double = own.is_ok_and(|own| own.is_floating());
+            if is_double { expr } else { cell }
+        }
+        _ => cell,
+    }
+}
+
+fn uncast(cell: Expr, known: &DataType, schema: &DFSchema) -> Expr {
+    within(&cell, known, schema).clone()
+}

@@ -1,0 +1,136 @@
+//! -0.0 and 0.0 are one value, also where rows are sorted, and where distinct values are counted.
+//!
+//! **Stands for** DataFusion's sorts and its sets of distinct values, which go by the bits of a number: -0.0 comes
+//! before 0.0 there, whatever the next sort key says. Here the keys get their zeros without a sign. Groups and joins
+//! need no repair.
+
+use crate::columns::of_column;
+use crate::walk::{rewrite_expressions, rewrite_nodes};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray};
+use datafusion::arrow::datatypes::{DataType, Float32Type, Float64Type};
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{DFSchema, Result};
+use datafusion::config::ConfigOptions;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ExprSchemable, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
+    Signature, Volatility,
+};
+use datafusion::optimizer::analyzer::AnalyzerRule;
+use std::mem::take;
+use std::sync::{Arc, LazyLock};
+
+/// The rule. Runs after DataFusion has found out the types of all operands.
+#[derive(Debug)]
+pub(crate) struct OneZero;
+
+impl AnalyzerRule for OneZero {
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
+        rewrite_nodes(plan, &mut |node| match node {
+            LogicalPlan::Sort(mut sort) => {
+                let schema = merge_schema(&[&sort.input]);
+                let keys = sort.expr.iter_mut().map(|key| &mut key.expr);
+                let changed = one_zero(keys, &schema);
+                Ok(Transformed::new_transformed(
+                    LogicalPlan::Sort(sort),
+                    changed,
+                ))
+            }
+            LogicalPlan::Window(_) | LogicalPlan::Aggregate(_) => {
+                rewrite_expressions(node, &|expr, schema| Ok(rewrite(expr, schema)))
+            }
+            other => Ok(Transformed::no(other)),
+        })
+    }
+
+    fn name(&self) -> &str {
+        "one_zero"
+    }
+}
+
+fn rewrite(mut expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
+    let changed = match &mut expr {
+        Expr::WindowFunction(function) => {
+            let params = &mut function.params;
+            let keys = params.order_by.iter_mut().map(|key| &mut key.expr);
+            let partitioned = one_zero(params.partition_by.iter_mut(), schema);
+            one_zero(keys, schema) | partitioned
+        }
+        Expr::AggregateFunction(function) => {
+            let params = &mut function.params;
+            let keys = params.order_by.iter_mut().map(|key| &mut key.expr);
+            let sorted = one_zero(keys, schema);
+            let distinct = params.args.iter_mut().filter(|_| params.distinct);
+            one_zero(distinct, schema) | sorted
+        }
+        _ => false,
+    };
+    Transformed::new_transformed(expr, changed)
+}
+
+/// Takes the sign from the zeros of floating-point keys. Whether there are such keys.
+fn one_zero<'a>(keys: impl Iterator<Item = &'a mut Expr>, schema: &DFSchema) -> bool {
+    let mut changed = false;
+    for key in keys {
+        let is_float = key.get_type(schema).is_ok_and(|of| of.is_floating());
+        if is_float && !matches!(key, Expr::Literal(..)) {
+            *key = UNSIGNED_ZERO.call(vec![take(key)]);
+            changed = true;
+        }
+    }
+    changed
+}
+
+static UNSIGNED_ZERO: LazyLock<Arc<ScalarUDF>> =
+    LazyLock::new(|| Arc::new(ScalarUDF::from(UnsignedZero::default())));
+
+/// `unsigned_zero(x)`: the same number, and 0.0 for -0.0.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(crate) struct UnsignedZero {
+    signature: Signature,
+}
+
+impl Default for UnsignedZero {
+    fn default() -> Self {
+        UnsignedZero {
+            signature: Signature::any(1, Volatility::Immutable),
+        }
+    }
+}
+
+impl ScalarUDFImpl for UnsignedZero {
+    fn name(&self) -> &str {
+        "unsigned_zero"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        Ok(types[0].clone())
+    }
+
+    fn is_strict(&self) -> bool {
+        true
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        of_column(&args, |column| Ok(without_sign(column)))
+    }
+}
+
+fn without_sign(array: &ArrayRef) -> ArrayRef {
+    match array.data_type() {
+        // -0.0 + 0.0 is 0.0.
+        DataType::Float32 => {
+            let numbers = array.as_primitive::<Float32Type>();
+            Arc::new(numbers.unary::<_, Float32Type>(|number| number + 0.0))
+        }
+        DataType::Float64 => {
+            let numbers = array.as_primitive::<Float64Type>();
+            Arc::new(numbers.unary::<_, Float64Type>(|number| number + 0.0))
+        }
+        _ => Arc::clone(array),
+    }
+}

@@ -1,0 +1,4 @@
+//! Dates and times as strings, and strings as dates and times.
+
+pub(crate) mod to_char;
+pub(crate) mod with_seconds;

@@ -1,0 +1,64 @@
+//! What is decided by the types as they are written, before DataFusion makes those of operands equal: one walk over the
+//! plan, in which each expression passes all repairs of that kind.
+
+use crate::arithmetic::{date, division};
+use crate::comparison::{common_type, decimal, pattern, quantified, timestamp, values};
+use crate::lists;
+use crate::walk::{rewrite_expressions, rewrite_nodes, rewrite_parts};
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{DFSchema, Result};
+use datafusion::config::ConfigOptions;
+use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::optimizer::analyzer::AnalyzerRule;
+
+/// The rule.
+#[derive(Debug)]
+pub(crate) struct WrittenTypes;
+
+impl AnalyzerRule for WrittenTypes {
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
+        rewrite_nodes(plan, &mut |node| {
+            common_type::check_node(&node)?;
+            let node = match node {
+                LogicalPlan::Union(union) => decimal::union_as_double(union)?,
+                other => Transformed::no(other),
+            };
+            let node = node.transform_data(|node| rewrite_expressions(node, &rewrite))?;
+            node.transform_data(|node| match node {
+                LogicalPlan::Values(values) => values::retype(values),
+                other => Ok(Transformed::no(other)),
+            })
+        })
+    }
+
+    fn name(&self) -> &str {
+        "written_types"
+    }
+}
+
+type Rewrite = fn(Expr, &DFSchema) -> Result<Transformed<Expr>>;
+
+/// The repairs in their order: each sees what the ones before it have made.
+const REPAIRS: [Rewrite; 6] = [
+    pattern::rewrite,
+    lists::rewrite,
+    division::rewrite,
+    date::rewrite,
+    timestamp::rewrite,
+    decimal::rewrite,
+];
+
+fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    if let Expr::SetComparison(comparison) = expr {
+        // What it becomes has comparisons in it.
+        let whole = quantified::by_extremes(comparison)?;
+        let whole = rewrite_parts(whole, &mut |part| rewrite(part, schema))?;
+        return Ok(Transformed::yes(whole));
+    }
+    common_type::check_expr(&expr, schema)?;
+    let mut all = Transformed::no(expr);
+    for repair in REPAIRS {
+        all = all.transform_data(|expr| repair(expr, schema))?;
+    }
+    Ok(all)
+}
