@@ -11,7 +11,7 @@ pub use sqlstate::{Mistake, SqlState, Violation};
 
 use datafusion::arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
-use eris_exact::SpillError;
+use eris_exact::{MixedTypes, SpillError};
 use eris_files::FileError;
 use eris_fragment::FragmentError;
 use eris_home::HomeError;
@@ -225,6 +225,10 @@ fn recover(error: &DataFusionError) -> Option<SqlError> {
         }
         if let Some(error) = error.downcast_ref::<SpillError>() {
             return Some(error.clone().into());
+        }
+        if let Some(error) = error.downcast_ref::<MixedTypes>() {
+            let mixed = SqlError::invalid(Mistake::DatatypeMismatch, error.to_string());
+            return Some(mixed.with_hint(Some("CAST one of the two to the other's type")));
         }
         if let Some(error) = error.downcast_ref::<FileError>() {
             return Some(error.clone().into());

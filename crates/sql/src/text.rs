@@ -7,11 +7,13 @@
 //! Nothing here knows the catalogue: a name is still a name.
 
 pub(crate) mod depth;
+mod from_first;
 pub(crate) mod identifier;
 pub(crate) mod lexeme;
 pub(crate) mod mistakes;
 pub(crate) mod named_windows;
 pub(crate) mod names;
+mod nested_with;
 mod operators;
 pub(crate) mod parameter;
 pub(crate) mod parse;

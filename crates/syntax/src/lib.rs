@@ -1,4 +1,4 @@
-//! Walks over syntax trees of SQL, and comparisons of them.
+//! The SQL that Eris reads, walks over its syntax trees, and comparisons of them.
 //!
 //! ```text
 //! doors ─ sql ─[syntax]─ sqlparser's trees
@@ -10,6 +10,10 @@
 //! change of `sql` compiles neither again. Nobody walks or compares trees otherwise.
 
 #![forbid(unsafe_code)]
+
+mod dialect;
+
+pub use dialect::ErisDialect;
 
 use sqlparser::ast::{
     CreateTable, CreateTableOptions, Cte, Delete, DoUpdate, Expr, FunctionArguments, GroupByExpr,
@@ -166,7 +170,6 @@ macro_rules! erased_for_all_nodes {
 erased_for_all_nodes!(Visitor, Erased, Told, Nodes, Shared);
 erased_for_all_nodes!(VisitorMut, ErasedMut, ToldMut, NodesMut, Exclusive);
 
-/// Compiles the walks over these parts in this crate: no function has a type parameter, and none is inlined elsewhere.
 /// A part of a statement that can be compared.
 pub trait Comparable {
     #[doc(hidden)]
@@ -197,6 +200,7 @@ comparable!(
     WildcardAdditionalOptions
 );
 
+/// Compiles the walks over these parts in this crate: no function has a type parameter, and none is inlined elsewhere.
 macro_rules! trees {
     ($($tree:ty),+ $(,)?) => {$(
         impl Tree for $tree {

@@ -132,8 +132,8 @@ fn is_special(name: &str) -> bool {
 mod tests {
     use super::*;
     use datafusion::sql::sqlparser::ast::{Expr, SelectItem, SetExpr, Statement, TableFactor};
-    use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
     use datafusion::sql::sqlparser::parser::Parser;
+    use eris_syntax::ErisDialect;
 
     /// What the parser makes of the name in the places where scripts of the catalogue write it.
     fn read_back(written: &str) -> Option<Vec<String>> {
@@ -141,7 +141,7 @@ mod tests {
             "CREATE TABLE {written} ({written} INTEGER NOT NULL, {written} VARCHAR); \
              SELECT {written}, 1 AS {written} FROM {written}"
         );
-        let statements = Parser::parse_sql(&PostgreSqlDialect {}, &sql).ok()?;
+        let statements = Parser::parse_sql(&ErisDialect, &sql).ok()?;
         let [Statement::CreateTable(create), Statement::Query(query)] = &statements[..] else {
             return None;
         };

@@ -52,8 +52,9 @@ impl View {
 
     #[cfg(test)]
     pub fn parse_for_test(query: &str) -> ast::Query {
-        use datafusion::sql::sqlparser::{dialect::PostgreSqlDialect, parser::Parser};
-        let parser = Parser::new(&PostgreSqlDialect {}).try_with_sql(query);
+        use datafusion::sql::sqlparser::parser::Parser;
+        use eris_syntax::ErisDialect;
+        let parser = Parser::new(&ErisDialect).try_with_sql(query);
         *parser.unwrap().parse_query().unwrap()
     }
 }

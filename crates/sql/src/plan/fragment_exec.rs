@@ -10,16 +10,20 @@ mod star;
 use crate::plan::run::FragmentRun;
 use crate::plan::scan::Scan;
 use crate::plan::translate::Scope;
-use datafusion::arrow::datatypes::{Schema, SchemaRef};
+use datafusion::arrow::datatypes::{DataType, Schema, SchemaRef};
+use datafusion::common::ScalarValue;
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::expressions::Column;
-use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
+use datafusion::physical_expr::{
+    AcrossPartitions, ConstExpr, EquivalenceProperties, Partitioning, PhysicalExpr,
+};
 use datafusion::physical_plan::execution_plan::{
     Boundedness, ChildrenPropertiesMode, EmissionType, ReplaceChildrenOptions,
 };
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use datafusion::physical_plan::{ExecutionPlan, PlanProperties, replace_children_if_necessary};
+use eris_exact::scalar;
 use eris_fragment::{
     Access, BinaryOp, Execution, Expr, FragmentError, FragmentReport, Order, Output, Type,
 };
@@ -61,20 +65,36 @@ pub(crate) struct PlainRows<'a> {
     pub conditions: Vec<(usize, &'a Expr)>,
 }
 
-/// Which columns show the same value. DataFusion may have relied on it before they became columns of a fragment.
+/// Which columns show the same value, or a constant. DataFusion may have relied on it before they became columns of a
+/// fragment.
 fn equal_columns(output: &Output, schema: &SchemaRef) -> EquivalenceProperties {
     let mut properties = EquivalenceProperties::new(Arc::clone(schema));
     let Output::Rows { columns, .. } = output else {
         return properties;
     };
     let column = |number: usize| Arc::new(Column::new(schema.field(number).name(), number)) as _;
+    let column: &dyn Fn(usize) -> Arc<dyn PhysicalExpr> = &column;
     for (number, expr) in columns.iter().enumerate() {
+        if let Some(value) = constant(expr, schema.field(number).data_type()) {
+            let value = AcrossPartitions::Uniform(Some(value));
+            // Without orders beside it, this cannot fail.
+            let _ = properties.add_constants([ConstExpr::new(column(number), value)]);
+        }
         if let Some(first) = columns[..number].iter().position(|other| other == expr) {
             // Two columns without conditions beside them: this cannot fail.
             let _ = properties.add_equal_conditions(column(first), column(number));
         }
     }
     properties
+}
+
+/// The value of a constant, which may be cast to the type of its column.
+fn constant(expr: &Expr, data_type: &DataType) -> Option<ScalarValue> {
+    match expr {
+        Expr::Literal(value) => scalar::to_datafusion(value)?.cast_to(data_type).ok(),
+        Expr::Cast { operand, .. } => constant(operand, data_type),
+        _ => None,
+    }
 }
 
 impl FragmentExec {

@@ -6,6 +6,7 @@ use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
@@ -13,6 +14,7 @@ use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
+use eris_exact::Replacement;
 use eris_fragment::{Order, OrderKey};
 use std::sync::Arc;
 
@@ -46,9 +48,13 @@ impl PhysicalOptimizerRule for TellOrder {
 
 /// The sort's input with a fragment that knows of it.
 fn told(sort: &SortExec) -> Option<Result<Arc<dyn ExecutionPlan>>> {
-    let keys = sort.expr().iter().map(|key| {
+    let keys = sort.expr().iter().enumerate().map(|(number, key)| {
+        let column = key.expr.downcast_ref::<Column>();
+        // Of two zeros, an index has one first. That matters if another key follows.
+        let is_last = number + 1 == sort.expr().len();
+        let column = column.or_else(|| zero_of(&key.expr).filter(|_| is_last));
         Some(OrderKey {
-            column: key.expr.downcast_ref::<Column>()?.index(),
+            column: column?.index(),
             descending: key.options.descending,
             nulls_first: key.options.nulls_first,
         })
@@ -58,6 +64,17 @@ fn told(sort: &SortExec) -> Option<Result<Arc<dyn ExecutionPlan>>> {
         rows: sort.fetch()? as u64,
     };
     below(sort.input(), order)
+}
+
+/// The column whose zeros have lost their sign.
+fn zero_of(key: &Arc<dyn PhysicalExpr>) -> Option<&Column> {
+    let function = key.downcast_ref::<ScalarFunctionExpr>()?;
+    let is_zero = Replacement::of(function.fun()) == Some(Replacement::UnsignedZero);
+    function
+        .args()
+        .first()
+        .filter(|_| is_zero)?
+        .downcast_ref::<Column>()
 }
 
 /// The plan over a fragment that knows the order of the plan's columns.

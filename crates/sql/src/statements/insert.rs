@@ -1,5 +1,6 @@
 //! INSERT, and the writing part of CREATE TABLE AS.
 
+pub(crate) mod replace;
 pub(crate) mod values;
 
 use crate::catalog::Table;
@@ -40,6 +41,7 @@ pub(crate) async fn insert(
     let effect = Effect::of_insert(&insert);
     let table = locks::writable(context, name, &effect, statement).await?;
     let columns = columns(&table, &insert.columns)?;
+    replace::write_out(&mut insert, &table, &columns)?;
     let (source, targets) = match insert.source.take() {
         Some(mut source) => {
             let cells = values::prepare(&mut source, &table, &columns);
@@ -193,7 +195,7 @@ pub(crate) fn reject_the_rest(insert: &ast::Insert) -> Result<(), SqlError> {
         ),
         (insert.output.is_some(), "INSERT … OUTPUT"),
         (
-            insert.or.is_some() || insert.ignore || insert.replace_into,
+            insert.ignore || insert.replace_into || !replace::is_known(insert),
             "INSERT OR …",
         ),
         (insert.overwrite, "INSERT OVERWRITE"),

@@ -123,11 +123,11 @@ fn balanced(mut terms: Vec<Expr>, op: &BinaryOperator) -> Expr {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
     use datafusion::sql::sqlparser::parser::Parser;
+    use eris_syntax::ErisDialect;
 
     fn parse(sql: &str) -> Statement {
-        let mut trees = Parser::parse_sql(&PostgreSqlDialect {}, sql).unwrap();
+        let mut trees = Parser::parse_sql(&ErisDialect, sql).unwrap();
         trees.remove(0)
     }
 

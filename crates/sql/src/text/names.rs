@@ -275,13 +275,11 @@ mod tests {
     use super::*;
     use datafusion::arrow::datatypes::DataType;
     use datafusion::sql::sqlparser::ast::Statement;
-    use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
     use datafusion::sql::sqlparser::parser::Parser;
+    use eris_syntax::ErisDialect;
 
     fn query(sql: &str) -> Query {
-        let tree = Parser::parse_sql(&PostgreSqlDialect {}, sql)
-            .unwrap()
-            .remove(0);
+        let tree = Parser::parse_sql(&ErisDialect, sql).unwrap().remove(0);
         let Statement::Query(query) = tree else {
             panic!("{sql} is a query")
         };

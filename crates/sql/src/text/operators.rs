@@ -3,19 +3,40 @@
 //! The tokenizer takes all characters of operators that stand together for one operator, as PostgreSQL does. It lacks
 //! PostgreSQL's exception: an operator of standard SQL ends before a sign. Here `%` does, too, so `5%-3` is 2.
 //! PostgreSQL and DuckDB reject that.
+//!
+//! DuckDB's `a // b` and `a ** b` are `a / b` and `a ^ b`: of integers, `/` is the whole part of the quotient here.
 
 use datafusion::sql::sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan};
 
 /// The tokens, in which signs are tokens of their own.
 pub(super) fn before_signs(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
-    let mut apart = Vec::with_capacity(tokens.len());
+    let mut apart: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
     for token in tokens {
+        if let Some(last) = apart.last_mut()
+            && let Some(both) = doubled(last, &token)
+        {
+            last.token = both;
+            last.span.end = token.span.end;
+            continue;
+        }
         match parts(&token) {
             Some(parts) => apart.extend(parts),
             None => apart.push(token),
         }
     }
     apart
+}
+
+/// What two operators mean that stand together.
+fn doubled(first: &TokenWithSpan, second: &TokenWithSpan) -> Option<Token> {
+    if first.span.end != second.span.start {
+        return None;
+    }
+    match (&first.token, &second.token) {
+        (Token::Mul, Token::Mul) => Some(Token::Caret),
+        (Token::Div, Token::Div) => Some(Token::Div),
+        _ => None,
+    }
 }
 
 /// An operator and the signs behind it; `None` if it is another token.
@@ -59,12 +80,12 @@ fn parts(token: &TokenWithSpan) -> Option<Vec<TokenWithSpan>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
     use datafusion::sql::sqlparser::tokenizer::Tokenizer;
+    use eris_syntax::ErisDialect;
 
     /// The tokens of a text, each with its column.
     fn tokens(text: &str) -> Vec<String> {
-        let tokens = Tokenizer::new(&PostgreSqlDialect {}, text).tokenize_with_location();
+        let tokens = Tokenizer::new(&ErisDialect, text).tokenize_with_location();
         let tokens = before_signs(tokens.unwrap()).into_iter();
         tokens
             .map(|token| format!("{} {}", token.span.start.column, token.token))
@@ -84,6 +105,13 @@ mod tests {
                 [format!("2 {operator}"), format!("{behind} -")]
             );
         }
+    }
+
+    #[test]
+    fn operators_of_duckdb_are_those_of_others() {
+        assert_eq!(tokens("7//2"), ["1 7", "2 /", "4 2"]);
+        assert_eq!(tokens("2**-3"), ["1 2", "2 ^", "4 -", "5 3"]);
+        assert_eq!(tokens("2*3"), ["1 2", "2 *", "3 3"]);
     }
 
     #[test]

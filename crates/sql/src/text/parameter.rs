@@ -6,9 +6,9 @@ use datafusion::arrow::array::Array;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::sql::sqlparser::ast::{self, UnaryOperator, Value};
-use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 use eris_exact::types::sql_name;
+use eris_syntax::ErisDialect;
 
 /// A value for a parameter. Numbers, text, booleans and options of them convert; everything else, such as dates and
 /// decimals, is given as text or comes out of an array.
@@ -156,7 +156,7 @@ fn as_text(value: &ScalarValue) -> Result<String, SqlError> {
 fn written(data_type: &DataType) -> Result<ast::DataType, SqlError> {
     let name = sql_name(data_type, None);
     let stored = eris_fragment::Type::try_from(data_type).is_ok();
-    let parser = Parser::new(&PostgreSqlDialect {}).try_with_sql(&name);
+    let parser = Parser::new(&ErisDialect).try_with_sql(&name);
     let parsed = parser.and_then(|mut parser| parser.parse_data_type());
     parsed
         .ok()

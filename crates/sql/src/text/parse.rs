@@ -5,6 +5,7 @@ use crate::error::position::Position;
 use crate::error::sql_terms::in_sql;
 use crate::error::{Mistake, SqlError, SqlErrorKind};
 use crate::text::depth;
+use crate::text::from_first::select_all;
 use crate::text::mistakes;
 use crate::text::operators::before_signs;
 use crate::text::precedence::rebind;
@@ -13,16 +14,19 @@ use datafusion::common::SchemaError;
 use datafusion::common::Span;
 use datafusion::error::DataFusionError;
 use datafusion::execution::FunctionRegistry;
-use datafusion::sql::sqlparser::ast::{self, ObjectName, Spanned, Value};
-use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+use datafusion::sql::sqlparser::ast::{self, ObjectName, SelectFlavor, Spanned, Value, VisitorMut};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
-use eris_syntax::expressions_mut;
+use eris_syntax::ErisDialect;
+use eris_syntax::{expressions_mut, walk_mut};
 use std::ops::ControlFlow;
 
 /// The function that `{'a': 1}` becomes when it is parsed.
 pub(crate) const STRUCT: &str = "struct_pack";
+
+/// The function that `MAP {'a': 1}` becomes.
+const MAP: &str = "make_map";
 
 /// Expressions may nest this deep.
 const DEPTH: usize = 100;
@@ -94,9 +98,9 @@ pub(crate) fn parse_with<T>(
     parse_whole(tokens(statement)?, statement, grammar)
 }
 
-/// The tokens of a statement. A question mark is a parameter: the first is `$1`.
+/// The tokens of a statement. A question mark is a parameter: the first is `$1`. `0x1F` is a number, as in PostgreSQL.
 fn tokens(statement: &Statement) -> Result<Vec<TokenWithSpan>, SqlError> {
-    let dialect = PostgreSqlDialect {};
+    let dialect = ErisDialect;
     let mut tokens = Tokenizer::new(&dialect, statement.text())
         .tokenize_with_location()
         .map_err(|error| {
@@ -108,8 +112,25 @@ fn tokens(statement: &Statement) -> Result<Vec<TokenWithSpan>, SqlError> {
             parameters += 1;
             token.token = Token::Placeholder(format!("${parameters}"));
         }
+        if let Some(number) = hexadecimal(token, statement) {
+            token.token = Token::Number(number, false);
+        }
     }
-    Ok(before_signs(tokens))
+    Ok(select_all(before_signs(tokens)))
+}
+
+/// The digits of `0x1F`; none of `X'1F'`, which is the same token.
+fn hexadecimal(token: &TokenWithSpan, statement: &Statement) -> Option<String> {
+    let Token::HexStringLiteral(digits) = &token.token else {
+        return None;
+    };
+    let Location { line, column } = token.span.start;
+    let line = statement.text().split('\n').nth(line as usize - 1)?;
+    let is_number = line.chars().nth(column as usize - 1) == Some('0');
+    let number = u128::from_str_radix(&digits.replace('_', ""), 16).ok();
+    number
+        .filter(|_| is_number)
+        .map(|number| number.to_string())
 }
 
 fn parse_tokens(
@@ -126,7 +147,7 @@ fn parse_whole<T>(
     statement: &Statement,
     grammar: impl FnOnce(&mut Parser<'_>) -> Result<T, ParserError>,
 ) -> Result<T, SqlError> {
-    let dialect = PostgreSqlDialect {};
+    let dialect = ErisDialect;
     let mut parser = Parser::new(&dialect)
         .with_recursion_limit(DEPTH)
         .with_tokens_with_locations(structs_as_calls(tokens));
@@ -170,7 +191,7 @@ fn end(text: &str) -> Position {
     }
 }
 
-/// Turns `{'a': 1}`, which this dialect does not have, into a call, for the options of files are written so.
+/// Turns `{'a': 1}` and `MAP {'a': 1}`, which this dialect does not have, into calls.
 fn structs_as_calls(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let mut depth = 0;
     let mut calls = Vec::with_capacity(tokens.len());
@@ -178,7 +199,8 @@ fn structs_as_calls(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
         let token = match token {
             Token::LBrace => {
                 depth += 1;
-                let name = Token::make_word(STRUCT, None);
+                // MAP becomes the name of its function.
+                let name = Token::make_word(if pop_map(&mut calls) { MAP } else { STRUCT }, None);
                 calls.push(TokenWithSpan { token: name, span });
                 Token::LParen
             }
@@ -194,6 +216,20 @@ fn structs_as_calls(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     calls
 }
 
+/// Takes the word MAP away if it is the last token.
+fn pop_map(tokens: &mut Vec<TokenWithSpan>) -> bool {
+    let is_blank = |token: &TokenWithSpan| matches!(token.token, Token::Whitespace(_));
+    let length = tokens.iter().rposition(|token| !is_blank(token));
+    let is_map = length.is_some_and(|last| match &tokens[last].token {
+        Token::Word(word) => word.keyword == Keyword::MAP && word.quote_style.is_none(),
+        _ => false,
+    });
+    if is_map {
+        tokens.truncate(length.unwrap_or_default());
+    }
+    is_map
+}
+
 /// A query that is part of another statement, put right like a statement.
 pub(crate) fn repair_query(query: ast::Query) -> Result<ast::Query, SqlError> {
     match repair_levels(ast::Statement::Query(Box::new(query)))? {
@@ -205,7 +241,7 @@ pub(crate) fn repair_query(query: ast::Query) -> Result<ast::Query, SqlError> {
 /// The text behind the first AS that is not in parentheses: the query of CREATE VIEW … AS query.
 pub(crate) fn after_as(statement: &Statement) -> Option<String> {
     let text = statement.text();
-    let tokens = Tokenizer::new(&PostgreSqlDialect {}, text).tokenize_with_location();
+    let tokens = Tokenizer::new(&ErisDialect, text).tokenize_with_location();
     let mut depth = 0;
     let tokens = tokens.ok()?;
     let found = tokens.iter().find(|token| {
@@ -239,9 +275,10 @@ fn repair_levels(parsed: ast::Statement) -> Result<ast::Statement, SqlError> {
 }
 
 /// Puts right where the parser deviates from SQL: a number with an exponent is a DOUBLE, and what follows
-/// `IS DISTINCT FROM` ends before AND and OR.
+/// `IS DISTINCT FROM` ends before AND and OR. `FROM t SELECT a` is `SELECT a FROM t`.
 fn repair(mut tree: ast::Statement) -> ast::Statement {
-    // The visitor never breaks off.
+    // The visitors never break off.
+    let _ = walk_mut(&mut tree, &mut FromFirst);
     let _ = expressions_mut(&mut tree, |expr| {
         match expr {
             ast::Expr::Value(value) => {
@@ -263,6 +300,18 @@ fn repair(mut tree: ast::Statement) -> ast::Statement {
         ControlFlow::<()>::Continue(())
     });
     tree
+}
+
+/// Makes `FROM t SELECT a` a query like others.
+struct FromFirst;
+
+impl VisitorMut for FromFirst {
+    type Break = ();
+
+    fn pre_visit_select(&mut self, select: &mut ast::Select) -> ControlFlow<()> {
+        select.flavor = SelectFlavor::Standard;
+        ControlFlow::Continue(())
+    }
 }
 
 fn syntax(message: String) -> SqlError {

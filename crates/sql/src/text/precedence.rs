@@ -9,6 +9,8 @@
 //!                         b  c                         a    b
 //! ```
 //!
+//! A sign binds tighter than `^`, as in PostgreSQL and DuckDB: `-2 ^ 2` is 4. The parser has it the other way round.
+//!
 //! A tree without parentheses never has an OR right below an AND, nor either of them right below a NOT, so every such
 //! place comes from this, and tells what has to be turned.
 
@@ -35,6 +37,16 @@ pub(crate) fn rebind(expr: &mut Expr) {
         } if is_logical(expr) => {
             let op = *op;
             below_leftmost(take(expr), |expr| Expr::UnaryOp {
+                op,
+                expr: Box::new(expr),
+            })
+        }
+        Expr::UnaryOp {
+            op: op @ (UnaryOperator::Minus | UnaryOperator::Plus),
+            expr,
+        } if is(expr, &BinaryOperator::PGExp) => {
+            let op = *op;
+            below_leftmost_power(take(expr), |expr| Expr::UnaryOp {
                 op,
                 expr: Box::new(expr),
             })
@@ -85,6 +97,22 @@ fn below_leftmost(expr: Box<Expr>, wrap: impl FnOnce(Expr) -> Expr) -> Expr {
     }
 }
 
+/// The same, below all powers.
+fn below_leftmost_power(expr: Box<Expr>, wrap: impl FnOnce(Expr) -> Expr) -> Expr {
+    match *expr {
+        Expr::BinaryOp {
+            left,
+            op: op @ BinaryOperator::PGExp,
+            right,
+        } => Expr::BinaryOp {
+            left: Box::new(below_leftmost_power(left, wrap)),
+            op,
+            right,
+        },
+        other => wrap(other),
+    }
+}
+
 /// The same, below all OR.
 fn below_leftmost_or(expr: Box<Expr>, wrap: impl FnOnce(Expr) -> Expr) -> Expr {
     match *expr {
@@ -104,8 +132,8 @@ fn below_leftmost_or(expr: Box<Expr>, wrap: impl FnOnce(Expr) -> Expr) -> Expr {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
     use datafusion::sql::sqlparser::parser::Parser;
+    use eris_syntax::ErisDialect;
     use eris_syntax::expressions_mut;
     use std::ops::ControlFlow;
 
@@ -124,6 +152,28 @@ mod tests {
             }
             Expr::Nested(expr) => format!("[{}]", bracketed(expr)),
             other => other.to_string(),
+        }
+    }
+
+    /// The same of this text, put right.
+    fn rebound(sql: &str) -> String {
+        let parser = Parser::new(&ErisDialect).try_with_sql(sql);
+        let mut tree = parser.unwrap().parse_expr().unwrap();
+        let _ = expressions_mut(&mut tree, |expr| {
+            rebind(expr);
+            ControlFlow::<()>::Continue(())
+        });
+        bracketed(&tree)
+    }
+
+    #[test]
+    fn a_sign_binds_tighter_than_a_power() {
+        for (sql, expected) in [
+            ("-2 ^ 2", "((- 2) ^ 2)"),
+            ("-a ^ 2 ^ b * 3", "((((- a) ^ 2) ^ b) * 3)"),
+            ("-(a ^ 2)", "(- [(a ^ 2)])"),
+        ] {
+            assert_eq!(rebound(sql), expected, "{sql}");
         }
     }
 
@@ -146,12 +196,6 @@ mod tests {
             ("NOT (a AND b)", "(NOT [(a AND b)])"),
             ("a OR b AND c", "(a OR (b AND c))"),
         ] {
-            let parser = Parser::new(&PostgreSqlDialect {}).try_with_sql(sql);
-            let mut tree = parser.unwrap().parse_expr().unwrap();
-            let _ = expressions_mut(&mut tree, |expr| {
-                rebind(expr);
-                ControlFlow::<()>::Continue(())
-            });
             // Equal up to the side to which a chain of ORs leans.
             let flat = |text: &str| {
                 text.replace(
@@ -159,7 +203,7 @@ mod tests {
                     "(x OR (((a == b) AND c) OR d))",
                 )
             };
-            assert_eq!(bracketed(&tree), flat(expected), "{sql}");
+            assert_eq!(rebound(sql), flat(expected), "{sql}");
         }
     }
 }

@@ -1,10 +1,13 @@
 //! What DataFusion would pass over in silence, and so answer another question than was asked.
 
-use crate::error::{SqlError, SqlErrorKind};
+use crate::error::{Mistake, SqlError, SqlErrorKind};
+use crate::text::identifier::{last_name, normalize};
 use datafusion::sql::sqlparser::ast::{
-    Join, JoinConstraint, JoinOperator, Query, SetExpr, TableFactor, Visitor,
+    Join, JoinConstraint, JoinOperator, ObjectName, Query, Select, SetExpr, TableFactor,
+    TableWithJoins, Visitor,
 };
 use eris_syntax::walk;
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 /// Rejects such clauses anywhere in a query.
@@ -35,6 +38,9 @@ impl Visitor for Clauses {
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<Box<SqlError>> {
         match &*query.body {
             SetExpr::Select(select) => {
+                if let Some(error) = same_name(select) {
+                    return ControlFlow::Break(Box::new(error));
+                }
                 let joins = select.from.iter().flat_map(|from| &from.joins);
                 match joins.map(join).find(Option::is_some).flatten() {
                     Some(error) => ControlFlow::Break(Box::new(error)),
@@ -44,6 +50,40 @@ impl Visitor for Clauses {
             _ => ControlFlow::Continue(()),
         }
     }
+}
+
+/// A table `t` beside a table `s.t`: `t.a` would be a column of either.
+fn same_name(select: &Select) -> Option<SqlError> {
+    fn relations(from: &TableWithJoins) -> impl Iterator<Item = &TableFactor> {
+        let joined = from.joins.iter().map(|join| &join.relation);
+        joined.chain([&from.relation])
+    }
+    let mut bare = HashSet::new();
+    let mut qualified = Vec::new();
+    for relation in select.from.iter().flat_map(relations) {
+        match relation {
+            TableFactor::Table {
+                name, alias: None, ..
+            } if name.0.len() > 1 => qualified.push(name),
+            TableFactor::Table {
+                name, alias: None, ..
+            } => bare.extend(last_name(name)),
+            TableFactor::Table {
+                alias: Some(alias), ..
+            }
+            | TableFactor::Derived {
+                alias: Some(alias), ..
+            } => {
+                bare.insert(normalize(&alias.name));
+            }
+            _ => {}
+        }
+    }
+    let is_same = |name: &&&ObjectName| last_name(name).is_some_and(|name| bare.contains(&name));
+    let name = qualified.iter().find(is_same)?;
+    let message = format!("{name} and another table in FROM have the same name");
+    let error = SqlError::invalid(Mistake::DuplicateAlias, message);
+    Some(error.with_hint(Some("give one of them another with AS")))
 }
 
 fn join(join: &Join) -> Option<SqlError> {

@@ -3,6 +3,7 @@
 
 use crate::error::SqlError;
 use crate::text::names::{Headers, make_unique};
+use crate::text::nested_with;
 use crate::text::reject;
 use crate::text::set_all;
 use crate::text::shorthand;
@@ -15,7 +16,9 @@ use datafusion::sql::sqlparser::ast::Query;
 /// What DataFusion would ignore, and what cannot be written out.
 pub(crate) fn rewrite(query: &mut Query) -> Result<Headers, SqlError> {
     reject::ignored(query)?;
+    nested_with::rename(query);
     let headers = Headers::of(query);
+    shorthand::name_replaced(query);
     using::write_out(query)?;
     make_unique(query);
     shorthand::write_out(query);

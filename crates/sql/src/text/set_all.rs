@@ -14,8 +14,8 @@ use crate::text::names::shown;
 use datafusion::sql::sqlparser::ast::{
     Query, SetExpr, SetOperator, SetQuantifier, Statement, TableFactor, Values, VisitorMut,
 };
-use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
+use eris_syntax::ErisDialect;
 use eris_syntax::walk_mut;
 use std::ops::ControlFlow;
 
@@ -76,7 +76,7 @@ fn body(expr: &mut SetExpr) -> ControlFlow<Box<SqlError>> {
         numbered(LEFT),
         numbered(RIGHT)
     );
-    let mut parsed = Parser::parse_sql(&PostgreSqlDialect {}, &sql).expect("the text is SQL");
+    let mut parsed = Parser::parse_sql(&ErisDialect, &sql).expect("the text is SQL");
     let Some(Statement::Query(mut whole)) = parsed.pop() else {
         unreachable!("the text is a query");
     };

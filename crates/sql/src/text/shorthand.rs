@@ -10,21 +10,24 @@
 //!
 //! The names of the query's columns are taken before, so they stay as written.
 
+use crate::text::identifier::normalize;
 use crate::text::named_windows;
+use crate::text::parse::STRUCT;
 use datafusion::sql::sqlparser::ast::{
-    CastKind, DataType, DateTimeField, Expr, Fetch, Function, FunctionArg, FunctionArgExpr,
-    FunctionArguments, Ident, LimitClause, ObjectName, OrderBy, OrderByExpr, OrderByKind, Query,
-    Select, SelectItem, SetExpr, Value, ValueWithSpan, Values, VisitorMut,
+    AccessExpr, BinaryOperator, CastKind, DataType, DateTimeField, Expr, Fetch, Function,
+    FunctionArg, FunctionArgExpr, FunctionArguments, Ident, LimitClause, ObjectName, OrderBy,
+    OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, Value, ValueWithSpan, Values,
+    VisitorMut,
 };
-use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
-use eris_syntax::{expressions_mut, walk_mut};
+use eris_exact::REPLACED;
+use eris_syntax::{ErisDialect, expressions_mut, walk_mut};
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::LazyLock;
 
 /// Other names of functions, with the same arguments.
-const NAMES: [(&str, &str); 24] = [
+const NAMES: [(&str, &str); 23] = [
     ("sign", "signum"),
     ("variance", "var_samp"),
     ("first", "first_value"),
@@ -42,7 +45,6 @@ const NAMES: [(&str, &str); 24] = [
     ("unicode", "ascii"),
     ("ord", "ascii"),
     ("instr", "strpos"),
-    ("strftime", "to_char"),
     ("datepart", "date_part"),
     ("datetrunc", "date_trunc"),
     ("listagg", "string_agg"),
@@ -52,7 +54,7 @@ const NAMES: [(&str, &str); 24] = [
 ];
 
 /// Functions of as many arguments as the highest number, as expressions over them.
-const EXPRESSIONS: [(&str, &str); 35] = [
+const EXPRESSIONS: [(&str, &str); 36] = [
     ("year", "date_part('year', $1)"),
     ("quarter", "date_part('quarter', $1)"),
     ("month", "date_part('month', $1)"),
@@ -70,8 +72,8 @@ const EXPRESSIONS: [(&str, &str); 35] = [
     ("decade", "(date_part('year', $1) / 10)"),
     ("century", "((date_part('year', $1) + 99) / 100)"),
     ("millennium", "((date_part('year', $1) + 999) / 1000)"),
-    ("dayname", "to_char($1, '%A')"),
-    ("monthname", "to_char($1, '%B')"),
+    ("dayname", "strftime($1, '%A')"),
+    ("monthname", "strftime($1, '%B')"),
     (
         "last_day",
         "CAST(date_trunc('month', $1) + INTERVAL '1 month' - INTERVAL '1 day' AS DATE)",
@@ -108,6 +110,7 @@ const EXPRESSIONS: [(&str, &str); 35] = [
     ("if", "CASE WHEN $1 THEN $2 ELSE $3 END"),
     ("iff", "CASE WHEN $1 THEN $2 ELSE $3 END"),
     ("mod", "($1 % $2)"),
+    ("xor", "($1 # $2)"),
     ("count_if", "count(*) FILTER (WHERE $1)"),
     (
         "regexp_extract",
@@ -128,15 +131,36 @@ static TEMPLATES: LazyLock<HashMap<(&str, usize), Expr>> = LazyLock::new(|| {
         let arguments = (1..=3)
             .rev()
             .find(|number| text.contains(&format!("${number}")));
-        let parser = Parser::new(&PostgreSqlDialect {}).try_with_sql(text);
-        let expr = parser.and_then(|mut parser| parser.parse_expr());
-        (
-            (*name, arguments.unwrap_or(0)),
-            expr.expect("a template is an expression"),
-        )
+        ((*name, arguments.unwrap_or(0)), template(text))
     });
     parsed.collect()
 });
+
+static REPLACEMENT: LazyLock<Expr> = LazyLock::new(|| template(&format!("{REPLACED}($1, $2)")));
+
+fn template(text: &str) -> Expr {
+    let parser = Parser::new(&ErisDialect).try_with_sql(text);
+    let expr = parser.and_then(|mut parser| parser.parse_expr());
+    expr.expect("a template is an expression")
+}
+
+/// Makes `* REPLACE (value AS column)` name the column. Columns of USING may have several tables, so this comes before
+/// they are written out.
+pub(crate) fn name_replaced(query: &mut Query) {
+    // The visitor never breaks off.
+    let _ = walk_mut(query, &mut Replacing);
+}
+
+struct Replacing;
+
+impl VisitorMut for Replacing {
+    type Break = ();
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        select.projection.iter_mut().for_each(replace);
+        ControlFlow::Continue(())
+    }
+}
 
 /// Writes a query's shorthands out.
 pub(crate) fn write_out(query: &mut Query) {
@@ -165,6 +189,10 @@ impl VisitorMut for Shorthands {
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         let longer = match expr {
             Expr::Function(function) => call(function),
+            Expr::CompoundFieldAccess { access_chain, .. } => {
+                access_chain.iter_mut().for_each(field_of_struct);
+                None
+            }
             Expr::Extract { field, expr, .. } => extract(field, expr),
             Expr::Like {
                 pattern,
@@ -185,6 +213,21 @@ impl VisitorMut for Shorthands {
             *expr = longer;
         }
         ControlFlow::Continue(())
+    }
+}
+
+fn replace(item: &mut SelectItem) {
+    let (SelectItem::Wildcard(options) | SelectItem::QualifiedWildcard(_, options)) = item else {
+        return;
+    };
+    let replaced = options
+        .opt_replace
+        .iter_mut()
+        .flat_map(|replace| &mut replace.items);
+    for element in replaced {
+        let column = Expr::Identifier(element.column_name.clone());
+        let value = std::mem::replace(&mut element.expr, column.clone());
+        element.expr = fill(&REPLACEMENT, &[value, column]);
     }
 }
 
@@ -326,9 +369,17 @@ fn call(function: &mut Function) -> Option<Expr> {
     if let Some((_, same)) = SAME.iter().find(|(other, _)| *other == name) {
         name = (*same).to_owned();
     }
-    let FunctionArguments::List(list) = &function.args else {
+    let FunctionArguments::List(list) = &mut function.args else {
         return None;
     };
+    if name == STRUCT {
+        list.args = std::mem::take(&mut list.args)
+            .into_iter()
+            .flat_map(named)
+            .collect();
+        function.name = ObjectName::from(vec![Ident::new("named_struct")]);
+        return None;
+    }
     let is_plain = list.duplicate_treatment.is_none()
         && list.clauses.is_empty()
         && function.filter.is_none()
@@ -349,6 +400,39 @@ fn call(function: &mut Function) -> Option<Expr> {
     }
     let template = TEMPLATES.get(&(name.as_str(), arguments.len()))?;
     Some(fill(template, &arguments))
+}
+
+/// The field in `{'a': 1}.a` as a string, which the planner wants.
+fn field_of_struct(access: &mut AccessExpr) {
+    if let AccessExpr::Dot(field) = access
+        && let Expr::Identifier(name) = field
+    {
+        *field = Expr::value(Value::SingleQuotedString(normalize(name)));
+    }
+}
+
+/// `name := value`, which the parser takes for an operator, as a name and a value. `'name', value`, which
+/// `{'name': value}` became, as it is.
+fn named(argument: FunctionArg) -> Vec<FunctionArg> {
+    let unnamed = |expr| FunctionArg::Unnamed(FunctionArgExpr::Expr(expr));
+    let FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) = argument else {
+        return vec![argument];
+    };
+    match expr {
+        Expr::BinaryOp {
+            left,
+            op: BinaryOperator::Assignment,
+            right,
+        } => {
+            let name = match *left {
+                Expr::Identifier(name) => normalize(&name),
+                other => other.to_string(),
+            };
+            let name = Expr::value(Value::SingleQuotedString(name));
+            vec![unnamed(name), unnamed(*right)]
+        }
+        other => vec![unnamed(other)],
+    }
 }
 
 fn fill(template: &Expr, arguments: &[Expr]) -> Expr {
@@ -464,7 +548,7 @@ mod tests {
                 "SELECT last_value(x ORDER BY y) FROM t",
             ),
         ] {
-            let mut trees = Parser::parse_sql(&PostgreSqlDialect {}, sql).unwrap();
+            let mut trees = Parser::parse_sql(&ErisDialect, sql).unwrap();
             let Statement::Query(mut query) = trees.remove(0) else {
                 panic!("{sql} is a query")
             };

@@ -16,8 +16,8 @@ use datafusion::sql::sqlparser::ast::{
     SelectItemQualifiedWildcardKind, SetExpr, TableFactor, TableWithJoins, VisitorMut,
     WildcardAdditionalOptions,
 };
-use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
+use eris_syntax::ErisDialect;
 use eris_syntax::{are_equal, walk_mut};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -354,7 +354,7 @@ fn qualified(table: &[Ident], column: &Ident) -> Expr {
 }
 
 fn parsed(text: &str) -> Expr {
-    let parser = Parser::new(&PostgreSqlDialect {}).try_with_sql(text);
+    let parser = Parser::new(&ErisDialect).try_with_sql(text);
     parser
         .and_then(|mut parser| parser.parse_expr())
         .expect("the text is an expression")

@@ -4,12 +4,12 @@ use super::options::{GivenOption, GivenOptions, OptionValue};
 use crate::error::SqlError;
 use crate::text::mistakes::unknown_type;
 use datafusion::arrow::datatypes::DataType;
-use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 use eris_exact::types::column_type;
 use eris_files::{
     ColumnRef, Compression, CsvOptions, Format, ReadOptions, ValueFormats, is_time_format,
 };
+use eris_syntax::ErisDialect;
 
 /// The options' names, for the hint of an unknown one.
 const KNOWN: [&str; 19] = [
@@ -188,7 +188,7 @@ fn types(given: &GivenOption) -> Result<Vec<(ColumnRef, DataType)>, SqlError> {
     let wanted = "types by name, {'a': 'INTEGER'}, or in order, ['INTEGER', 'VARCHAR']";
     let data_type = |value: &OptionValue| match value {
         OptionValue::Text(name) => {
-            let parser = Parser::new(&PostgreSqlDialect {}).try_with_sql(name);
+            let parser = Parser::new(&ErisDialect).try_with_sql(name);
             let parsed = parser.and_then(|mut parser| parser.parse_data_type());
             let parsed = parsed.map_err(|_| given.reject(wanted))?;
             let known = column_type(&parsed).map_err(|what| unknown_type(&parsed, what))?;

@@ -30,6 +30,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use eris_exact::scalar;
 use eris_syntax::expressions_mut;
+use std::borrow::Cow;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
@@ -137,6 +138,12 @@ struct Compiler<'a> {
 impl Compiler<'_> {
     async fn insert(&mut self, insert: &ast::Insert) -> Result<WriteAction, NotShort> {
         fails(insert::reject_the_rest(insert))?;
+        let columns = fails(targets::columns(&self.table, &insert.columns))?;
+        let mut insert = Cow::Borrowed(insert);
+        if insert.or.is_some() {
+            let insert = insert.to_mut();
+            fails(insert::replace::write_out(insert, &self.table, &columns))?;
+        }
         let source = insert.source.as_ref().ok_or(NotShort::NotValues)?;
         let SetExpr::Values(values) = source.body.as_ref() else {
             return Err(NotShort::NotValues);
@@ -148,7 +155,6 @@ impl Compiler<'_> {
         if !is_plain {
             return Err(NotShort::NotValues);
         }
-        let columns = fails(targets::columns(&self.table, &insert.columns))?;
         let defaults = fails(targets::targets(self.context, &self.table, &columns))?;
         let mut rows = Vec::new();
         let mut computed = Vec::new();
@@ -187,7 +193,7 @@ impl Compiler<'_> {
                 match &conflict.action {
                     OnConflictAction::DoNothing => Conflict::Nothing,
                     OnConflictAction::DoUpdate(update) => {
-                        let alias = insert::alias(&self.table, insert);
+                        let alias = insert::alias(&self.table, &insert);
                         Conflict::Update(self.on_conflict(alias, update.clone()).await?)
                     }
                 }

@@ -65,8 +65,8 @@ impl VisitorMut for Qualify<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
     use datafusion::sql::sqlparser::parser::Parser;
+    use eris_syntax::ErisDialect;
 
     #[test]
     fn tables_are_qualified_and_names_of_with_are_not() {
@@ -84,7 +84,7 @@ mod tests {
                 "SELECT * FROM (WITH t AS (SELECT 1) SELECT * FROM t) UNION SELECT * FROM \"m\".t",
             ),
         ] {
-            let parser = Parser::new(&PostgreSqlDialect {}).try_with_sql(query);
+            let parser = Parser::new(&ErisDialect).try_with_sql(query);
             let parsed = parser.unwrap().parse_query().unwrap();
             let reads = [RelationName::new("m", "t")];
             assert_eq!(qualified(&parsed, "m", &reads).to_string(), expected);

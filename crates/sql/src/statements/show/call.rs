@@ -15,9 +15,9 @@ use datafusion::sql::sqlparser::ast::{
     Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectName, ObjectNamePart,
     Value, ValueWithSpan,
 };
-use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::Token;
+use eris_syntax::ErisDialect;
 
 /// CALL name(argument).
 pub(crate) async fn call(
@@ -230,7 +230,7 @@ fn table_name(argument: &ValueWithSpan) -> Option<ObjectName> {
     let Value::SingleQuotedString(text) = &argument.value else {
         return None;
     };
-    let mut parser = (Parser::new(&PostgreSqlDialect {}).try_with_sql(text)).ok()?;
+    let mut parser = (Parser::new(&ErisDialect).try_with_sql(text)).ok()?;
     let mut name = parser.parse_object_name(false).ok()?;
     if parser.peek_token().token != Token::EOF {
         return None;

@@ -3,7 +3,7 @@
 use super::{Search, found};
 use crate::error::{Mistake, SqlError};
 use crate::text::identifier::normalize;
-use crate::text::parse::{place_of, place_of_expr};
+use crate::text::parse::{STRUCT, place_of, place_of_expr};
 use crate::text::using::constraint;
 use datafusion::execution::FunctionRegistry;
 use datafusion::sql::sqlparser::ast::{
@@ -14,7 +14,7 @@ use eris_types::most_similar;
 use std::ops::ControlFlow;
 
 /// What the planner itself makes of a call, so that no function has the name.
-const PLANNED: [&str; 4] = ["unnest", "map", "make_map", "struct"];
+const PLANNED: [&str; 5] = ["unnest", "map", "make_map", "struct", STRUCT];
 
 /// Functions that make rows.
 const TABLE_FUNCTIONS: [&str; 2] = ["generate_series", "range"];

@@ -17,6 +17,8 @@ pub(crate) struct Effect {
     pub ends: bool,
     /// These columns of some are given other values.
     pub sets: Vec<String>,
+    /// Any column of some may be given another value.
+    pub sets_any: bool,
 }
 
 impl Effect {
@@ -60,6 +62,7 @@ impl Effect {
     /// Of an INSERT.
     pub fn of_insert(insert: &ast::Insert) -> Self {
         let mut effect = Effect::adding();
+        effect.sets_any = insert.or.is_some();
         if let Some(OnInsert::OnConflict(conflict)) = &insert.on
             && let OnConflictAction::DoUpdate(update) = &conflict.action
         {
@@ -79,7 +82,7 @@ impl Effect {
     }
 
     fn sets_any(&self, columns: &[String]) -> bool {
-        columns.iter().any(|column| self.sets.contains(column))
+        self.sets_any || columns.iter().any(|column| self.sets.contains(column))
     }
 
     /// The foreign keys that a statement with this effect on a table may break. A table that is referred to and does
