@@ -25,3 +25,4 @@ pub(crate) mod shorthand;
 pub(crate) mod statement;
 pub(crate) mod transaction;
 pub(crate) mod using;
+mod values;

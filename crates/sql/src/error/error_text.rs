@@ -66,6 +66,7 @@ const MISTAKES: &[(Mistake, Pattern)] = &[
     (DatetimeOverflow, ("Cannot cast to Interval(MonthDayNano). Overflowing on {}", "overflow: the date is out of range", "")),
     (DatetimeOverflow, ("TIMESTAMP out of range", "overflow: the timestamp is out of range", "")),
     (NumericOutOfRange, ("{}Array overflow on abs({})", "overflow in abs({1})", "CAST the argument to a wider type")),
+    (NumericOutOfRange, ("Arithmetic Overflow in AvgAccumulator", "overflow in avg: the result has more digits than a DECIMAL can have", "CAST the argument to DOUBLE")),
     (NumericOutOfRange, ("Overflow happened on FACTORIAL({})", "overflow in factorial({0})", "")),
     (InvalidPower, ("cannot take square root of a negative number", "a negative number has no square root", "")),
     (InvalidPower, ("zero raised to a negative power is undefined", "0 has no negative power", "")),

@@ -13,11 +13,11 @@
 use crate::text::identifier::normalize;
 use crate::text::named_windows;
 use crate::text::parse::STRUCT;
+use crate::text::values;
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, BinaryOperator, CastKind, DataType, DateTimeField, Expr, Fetch, Function,
-    FunctionArg, FunctionArgExpr, FunctionArguments, Ident, LimitClause, ObjectName, OrderBy,
-    OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, Value, ValueWithSpan, Values,
-    VisitorMut,
+    AccessExpr, BinaryOperator, DateTimeField, Expr, Fetch, Function, FunctionArg, FunctionArgExpr,
+    FunctionArguments, Ident, LimitClause, ObjectName, OrderBy, OrderByExpr, OrderByKind, Query,
+    Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Value, ValueWithSpan, VisitorMut,
 };
 use datafusion::sql::sqlparser::parser::Parser;
 use eris_exact::REPLACED;
@@ -176,7 +176,7 @@ impl VisitorMut for Shorthands {
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
         order_by_all(query);
         fetch_first(query);
-        values(&mut query.body);
+        values::write_out(&mut query.body);
         ControlFlow::Continue(())
     }
 
@@ -217,15 +217,26 @@ impl VisitorMut for Shorthands {
 }
 
 fn replace(item: &mut SelectItem) {
-    let (SelectItem::Wildcard(options) | SelectItem::QualifiedWildcard(_, options)) = item else {
-        return;
+    let (table, options) = match item {
+        SelectItem::Wildcard(options) => (Vec::new(), options),
+        SelectItem::QualifiedWildcard(
+            SelectItemQualifiedWildcardKind::ObjectName(name),
+            options,
+        ) => {
+            let parts = name.0.iter().filter_map(|part| part.as_ident());
+            (parts.cloned().collect(), options)
+        }
+        _ => return,
     };
-    let replaced = options
-        .opt_replace
-        .iter_mut()
-        .flat_map(|replace| &mut replace.items);
-    for element in replaced {
-        let column = Expr::Identifier(element.column_name.clone());
+    let replaced = options.opt_replace.iter_mut();
+    for element in replaced.flat_map(|replace| &mut replace.items) {
+        // The planner compares it as it is.
+        let name = Ident::with_quote('"', normalize(&element.column_name));
+        element.column_name = name.clone();
+        let column = match table.is_empty() {
+            true => Expr::Identifier(name),
+            false => Expr::CompoundIdentifier(table.iter().cloned().chain([name]).collect()),
+        };
         let value = std::mem::replace(&mut element.expr, column.clone());
         element.expr = fill(&REPLACEMENT, &[value, column]);
     }
@@ -274,52 +285,6 @@ fn order_by_all(query: &mut Query) {
         }
         false => OrderByKind::All(options),
     };
-}
-
-/// All VALUES of a query without those of its subqueries.
-fn values(body: &mut SetExpr) {
-    match body {
-        SetExpr::Values(values) => exponents(values),
-        SetExpr::SetOperation { left, right, .. } => {
-            values(left);
-            values(right);
-        }
-        _ => {}
-    }
-}
-
-/// In VALUES, numbers with a point become DOUBLE beside numbers with an exponent, which are casts by now.
-fn exponents(values: &mut Values) {
-    let is_double = |cell: &Expr| {
-        let Expr::Cast { data_type, .. } = cell else {
-            return false;
-        };
-        matches!(
-            data_type,
-            DataType::Float8 | DataType::Double(_) | DataType::DoublePrecision
-        )
-    };
-    let columns = values.rows.first().map_or(0, |row| row.content.len());
-    for column in 0..columns {
-        let mut cells = values.rows.iter().filter_map(|row| row.content.get(column));
-        if !cells.any(is_double) {
-            continue;
-        }
-        for row in &mut values.rows {
-            if let Some(cell) = row.content.get_mut(column)
-                && let Expr::Value(value) = &*cell
-                && matches!(value.value, Value::Number(..))
-            {
-                *cell = Expr::Cast {
-                    kind: CastKind::Cast,
-                    expr: Box::new(cell.clone()),
-                    data_type: DataType::Float8,
-                    array: false,
-                    format: None,
-                };
-            }
-        }
-    }
 }
 
 /// `FETCH FIRST n ROWS ONLY` as LIMIT; with PERCENT or TIES it is left, to be rejected.

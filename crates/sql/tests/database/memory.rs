@@ -297,7 +297,11 @@ fn files_are_where_they_should_be_and_go_with_their_statement() {
             assert!(database.spill().used() < 1 << 30);
             running.abort();
             assert!(running.await.unwrap_err().is_cancelled());
-            eventually("gone", || database.spill().files() == 0).await;
+            // A file is counted until it is about to be removed.
+            eventually("gone", || {
+                database.spill().files() == 0 && files_below(directory.path()) == 0
+            })
+            .await;
             assert_eq!(
                 (database.spill().used(), files_below(directory.path())),
                 (0, 0)
