@@ -61,6 +61,7 @@ mod columns;
 mod comparison;
 mod counting;
 mod datetime;
+mod held;
 mod join;
 mod lists;
 mod memory;

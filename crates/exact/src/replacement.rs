@@ -1,9 +1,10 @@
 //! What the functions mean that repairs put into plans, for whoever translates a plan.
 
 use crate::arithmetic::checked::CheckedArithmetic;
-use crate::arithmetic::rounding::RoundHalfEven;
+use crate::arithmetic::rounding::ROUND_HALF_EVEN;
+use crate::columns::ColumnFunction;
 use crate::comparison::timestamp::Finer;
-use crate::comparison::zero::UnsignedZero;
+use crate::comparison::zero::UNSIGNED_ZERO;
 use datafusion::logical_expr::{Operator, ScalarUDF};
 
 /// What a function of ours stands for.
@@ -25,13 +26,16 @@ impl Replacement {
         let function = function.inner();
         if let Some(checked) = function.downcast_ref::<CheckedArithmetic>() {
             Some(Replacement::Arithmetic(checked.op()))
-        } else if function.is::<RoundHalfEven>() {
-            Some(Replacement::RoundHalfEven)
         } else if function.is::<Finer>() {
             Some(Replacement::FinerTimestamp)
+        } else if function.is::<ColumnFunction>() {
+            match function.name() {
+                ROUND_HALF_EVEN => Some(Replacement::RoundHalfEven),
+                UNSIGNED_ZERO => Some(Replacement::UnsignedZero),
+                _ => None,
+            }
         } else {
-            let is_zero = function.is::<UnsignedZero>();
-            is_zero.then_some(Replacement::UnsignedZero)
+            None
         }
     }
 }

@@ -1,17 +1,20 @@
 //! DataFusion's rules with the repairs in place.
 
 use crate::aggregate::group_keys::SeparateGroups;
-use crate::aggregate::held_filter::HeldFilter;
+use crate::aggregate::held_filter::stays_above;
 use crate::aggregate::repeated_keys::OmitRepeatedKeys;
-use crate::aggregate::single_distinct::SingleDistinct;
+use crate::aggregate::single_distinct::sums_decimals;
 use crate::arithmetic::rule::ExactArithmetic;
 use crate::comparison::membership::ExactMembership;
 use crate::comparison::zero::OneZero;
+use crate::held::HeldRule;
 use crate::join::same_names::UnlessSameNames;
 use crate::join::spilling::SpillJoins;
 use crate::join::yielding::YieldAfterJoins;
 use crate::memory::windows::AccountWindows;
 use crate::written::WrittenTypes;
+use datafusion::error::Result;
+use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer::OptimizerRule;
 use datafusion::optimizer::analyzer::{Analyzer, AnalyzerRule};
 use datafusion::optimizer::optimizer::Optimizer;
@@ -43,14 +46,18 @@ pub(crate) fn analyzer_rules() -> Vec<Analysis> {
 
 /// DataFusion's rules for logical plans, two of them held back where they are wrong.
 pub(crate) fn optimizer_rules() -> Vec<LogicalRule> {
-    let mut rules = Optimizer::new().rules;
-    let own: [LogicalRule; 2] = [
-        Arc::new(SingleDistinct::default()),
-        Arc::new(HeldFilter::default()),
+    let held: [(&str, fn(&LogicalPlan) -> Result<bool>); 2] = [
+        ("single_distinct_aggregation_to_group_by", sums_decimals),
+        ("push_down_filter", stays_above),
     ];
-    for own in own {
-        let place = rules.iter().position(|rule| rule.name() == own.name());
-        rules[place.expect("DataFusion has this rule")] = own;
+    let mut rules = Optimizer::new().rules;
+    for (name, is_held) in held {
+        let place = rules.iter().position(|rule| rule.name() == name);
+        let rule = &mut rules[place.expect("DataFusion has this rule")];
+        *rule = Arc::new(HeldRule {
+            rule: Arc::clone(rule),
+            is_held,
+        });
     }
     rules
 }

@@ -21,15 +21,12 @@ impl Runner {
             None => {
                 let last = self.last.as_ref();
                 let text = last.map(|last| format!("{};\n", last.text()));
-                let name = format!("eris-{}.sql", std::process::id());
-                let file = std::env::temp_dir().join(name);
-                std::fs::write(&file, text.unwrap_or_default()).map_err(ScriptError::Read)?;
-                let text = edited(&file)
-                    .map_err(failed)
-                    .and_then(|()| std::fs::read_to_string(&file).map_err(ScriptError::Read));
-                // Nothing of value is in it if it cannot be removed.
-                let _ = std::fs::remove_file(&file);
-                Box::pin(self.run(&text?)).await
+                let file = tempfile::Builder::new().suffix(".sql").tempfile();
+                let file = file.map_err(ScriptError::Read)?;
+                std::fs::write(file.path(), text.unwrap_or_default()).map_err(ScriptError::Read)?;
+                edited(file.path()).map_err(failed)?;
+                let text = std::fs::read_to_string(file.path()).map_err(ScriptError::Read)?;
+                Box::pin(self.run(&text)).await
             }
         }
     }

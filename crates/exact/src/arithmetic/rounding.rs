@@ -2,61 +2,33 @@
 //!
 //! **Stands for** Arrow's cast, which drops the fraction: 2.9 becomes 2.
 
-use crate::columns::of_column;
+use super::timestamp_string::strings;
+use crate::columns::ColumnFunction;
 use crate::datetime::with_seconds::with_seconds;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Float32Type, Float64Type};
 use datafusion::arrow::error::ArrowError;
-use datafusion::common::Result;
-use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
-};
-use std::sync::Arc;
+use datafusion::logical_expr::ScalarUDF;
+use std::sync::{Arc, LazyLock};
 
-/// The function: the nearest whole number, of two that are as near the even one.
-#[derive(Debug, PartialEq, Eq, Hash)]
-pub(crate) struct RoundHalfEven {
-    signature: Signature,
-}
+/// The name of the function: the nearest whole number, of two that are as near the even one.
+pub(crate) const ROUND_HALF_EVEN: &str = "round_half_even";
 
-impl Default for RoundHalfEven {
-    fn default() -> Self {
-        RoundHalfEven {
-            signature: Signature::any(1, Volatility::Immutable),
-        }
-    }
-}
-
-impl ScalarUDFImpl for RoundHalfEven {
-    fn name(&self) -> &str {
-        "round_half_even"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        Ok(types[0].clone())
-    }
-
-    fn is_strict(&self) -> bool {
-        true
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        of_column(&args, |column| Ok(whole(column)))
-    }
-}
+pub(super) static ROUND: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
+    let function =
+        ColumnFunction::new(ROUND_HALF_EVEN, DataType::clone, |column| Ok(whole(column)));
+    Arc::new(function)
+});
 
 /// What is about to be cast to this type, as a whole number if that is an integer: DECIMAL is rounded half away from 0.
-/// Timestamps that are written without seconds get them.
+/// Timestamps that are written without seconds get them, and become strings as by CAST.
 ///
 /// # Errors
 /// A number that has too many digits.
 pub fn before_cast(array: &ArrayRef, to: &DataType) -> Result<ArrayRef, ArrowError> {
     match array.data_type() {
+        DataType::Timestamp(..) if to.is_string() => strings(array),
         from if from.is_string() && matches!(to, DataType::Timestamp(..)) => with_seconds(array),
         _ if !to.is_integer() => Ok(Arc::clone(array)),
         DataType::Decimal128(precision, scale @ 1..) => {

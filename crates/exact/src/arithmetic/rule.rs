@@ -17,9 +17,9 @@
 //! In a fragment they become the plain operators again.
 
 use super::checked::CheckedArithmetic;
-use super::rounding::RoundHalfEven;
-use super::timestamp_string::TimestampString;
-use crate::datetime::with_seconds::WithSeconds;
+use super::rounding::{ROUND, ROUND_HALF_EVEN};
+use super::timestamp_string::STRING;
+use crate::datetime::with_seconds::{SECONDS, WITH_SECONDS};
 use crate::walk::rewrite_all;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
@@ -47,12 +47,6 @@ impl AnalyzerRule for ExactArithmetic {
 static ADD: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| function(Operator::Plus));
 static SUBTRACT: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| function(Operator::Minus));
 static MULTIPLY: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| function(Operator::Multiply));
-static ROUND: LazyLock<Arc<ScalarUDF>> =
-    LazyLock::new(|| Arc::new(ScalarUDF::from(RoundHalfEven::default())));
-static SECONDS: LazyLock<Arc<ScalarUDF>> =
-    LazyLock::new(|| Arc::new(ScalarUDF::from(WithSeconds::default())));
-static STRING: LazyLock<Arc<ScalarUDF>> =
-    LazyLock::new(|| Arc::new(ScalarUDF::from(TimestampString::default())));
 
 fn function(op: Operator) -> Arc<ScalarUDF> {
     Arc::new(ScalarUDF::from(CheckedArithmetic::new(op)))
@@ -157,7 +151,7 @@ fn zero_beside(expr: &Expr, schema: &DFSchema) -> Option<Expr> {
 fn rounded(expr: &Expr, to: &DataType, schema: &DFSchema) -> Option<Expr> {
     if matches!(to, DataType::Timestamp(..)) {
         let is_string = expr.get_type(schema).is_ok_and(|of| of.is_string());
-        let is_new = !matches!(expr, Expr::ScalarFunction(call) if call.name() == "with_seconds");
+        let is_new = !matches!(expr, Expr::ScalarFunction(call) if call.name() == WITH_SECONDS);
         return (is_string && is_new).then(|| SECONDS.call(vec![expr.clone()]));
     }
     if !to.is_integer() || is_rounded(expr) {
@@ -175,5 +169,5 @@ fn rounded(expr: &Expr, to: &DataType, schema: &DFSchema) -> Option<Expr> {
 }
 
 fn is_rounded(expr: &Expr) -> bool {
-    matches!(expr, Expr::ScalarFunction(function) if function.func.inner().is::<RoundHalfEven>())
+    matches!(expr, Expr::ScalarFunction(function) if function.name() == ROUND_HALF_EVEN)
 }

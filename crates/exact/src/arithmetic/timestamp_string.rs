@@ -2,55 +2,24 @@
 //!
 //! **Stands for** Arrow's cast, which writes a `T` between day and time.
 
-use crate::columns::of_column;
+use crate::columns::ColumnFunction;
 use datafusion::arrow::array::{Array, ArrayRef, StringViewBuilder};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::arrow::error::ArrowError;
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
-use datafusion::common::Result;
-use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
-};
+use datafusion::logical_expr::ScalarUDF;
 use std::fmt::Write;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// The function that stands for a cast to a string.
-#[derive(Debug, PartialEq, Eq, Hash)]
-pub(crate) struct TimestampString {
-    signature: Signature,
-}
+pub(super) static STRING: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
+    let type_of = |_: &DataType| DataType::Utf8View;
+    let function = ColumnFunction::new("timestamp_text", type_of, |column| Ok(strings(column)?));
+    Arc::new(function)
+});
 
-impl Default for TimestampString {
-    fn default() -> Self {
-        TimestampString {
-            signature: Signature::any(1, Volatility::Immutable),
-        }
-    }
-}
-
-impl ScalarUDFImpl for TimestampString {
-    fn name(&self) -> &str {
-        "timestamp_text"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Utf8View)
-    }
-
-    fn is_strict(&self) -> bool {
-        true
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        of_column(&args, |column| Ok(strings(column)?))
-    }
-}
-
-fn strings(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
+/// Timestamps as such strings.
+pub(super) fn strings(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     let options = FormatOptions::new()
         .with_timestamp_format(Some("%Y-%m-%d %H:%M:%S%.9f"))
         .with_timestamp_tz_format(Some("%Y-%m-%d %H:%M:%S%.9f"));

@@ -66,6 +66,11 @@ pub(crate) fn check_expr(expr: &Expr, schema: &DFSchema) -> Result<()> {
             let inside = subquery.subquery.schema().field(0).data_type().clone();
             check("IN", types(vec![expr]).into_iter().chain([inside]))
         }
+        Expr::WindowFunction(function) if ["lag", "lead"].contains(&function.fun.name()) => {
+            let args = &function.params.args;
+            let values = args.first().into_iter().chain(args.get(2));
+            check(function.fun.name(), types(values.collect()))
+        }
         Expr::ScalarFunction(function) if ONE_OF.contains(&function.func.name()) => {
             check(function.func.name(), types(function.args.iter().collect()))
         }
@@ -99,22 +104,40 @@ fn family(data_type: &DataType) -> Option<Family> {
 }
 
 fn check(place: &str, types: impl IntoIterator<Item = DataType>) -> Result<()> {
-    let mut first: Option<(Family, DataType)> = None;
+    let mut known: Vec<DataType> = Vec::new();
     for data_type in types {
-        let Some(family) = family(&data_type) else {
-            continue;
-        };
-        match &first {
-            None => first = Some((family, data_type)),
-            Some((known, other)) if *known != family => {
-                return Err(DataFusionError::External(Box::new(MixedTypes {
-                    place: place.to_owned(),
-                    left: sql_name(other, None),
-                    right: sql_name(&data_type, None),
-                })));
-            }
-            Some(_) => {}
+        if let Some(other) = known.iter().find(|other| differ(other, &data_type)) {
+            return Err(DataFusionError::External(Box::new(MixedTypes {
+                place: place.to_owned(),
+                left: sql_name(other, None),
+                right: sql_name(&data_type, None),
+            })));
+        }
+        if !known.contains(&data_type) {
+            known.push(data_type);
         }
     }
     Ok(())
+}
+
+/// Whether these types, or parts of them, have nothing in common.
+fn differ(left: &DataType, right: &DataType) -> bool {
+    if let (Some(left), Some(right)) = (element(left), element(right)) {
+        return differ(left, right);
+    }
+    if let (DataType::Struct(left), DataType::Struct(right)) = (left, right) {
+        let mut both = left.iter().zip(right);
+        return both.any(|(left, right)| differ(left.data_type(), right.data_type()));
+    }
+    matches!((family(left), family(right)), (Some(left), Some(right)) if left != right)
+}
+
+/// The type of a list's elements.
+fn element(data_type: &DataType) -> Option<&DataType> {
+    match data_type {
+        DataType::List(field) | DataType::LargeList(field) | DataType::FixedSizeList(field, _) => {
+            Some(field.data_type())
+        }
+        _ => None,
+    }
 }

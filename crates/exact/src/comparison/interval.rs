@@ -4,7 +4,7 @@
 //! than a day, and so is every difference of timestamps, which has nanoseconds alone. As in PostgreSQL and DuckDB a
 //! month counts as 30 days here, and a day as 24 hours.
 
-use crate::columns::of_column;
+use crate::columns::ColumnFunction;
 use datafusion::arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, Decimal128Array};
 use datafusion::arrow::datatypes::{
     DataType, Decimal128Type, DurationMicrosecondType, DurationMillisecondType,
@@ -12,9 +12,7 @@ use datafusion::arrow::datatypes::{
     IntervalUnit, IntervalYearMonthType, TimeUnit,
 };
 use datafusion::common::{Result, exec_err};
-use datafusion::logical_expr::{
-    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, cast,
-};
+use datafusion::logical_expr::{Expr, ScalarUDF, cast};
 use std::sync::{Arc, LazyLock};
 
 const SECOND: i128 = 1_000_000_000;
@@ -25,7 +23,7 @@ const MONTH: i128 = 30 * DAY;
 const DIGITS: DataType = DataType::Decimal128(38, 0);
 
 static NANOSECONDS: LazyLock<Arc<ScalarUDF>> =
-    LazyLock::new(|| Arc::new(ScalarUDF::from(Nanoseconds::default())));
+    LazyLock::new(|| Arc::new(ColumnFunction::new("nanoseconds", |_| DIGITS, counted)));
 
 /// Whether operands of these types are intervals, or become such beside one: durations, strings, NULL and parameters.
 pub(super) fn are_intervals(types: &[DataType]) -> bool {
@@ -44,41 +42,6 @@ pub(super) fn nanoseconds(operand: Expr, data_type: &DataType) -> Expr {
         _ => cast(operand, DataType::Interval(IntervalUnit::MonthDayNano)),
     };
     NANOSECONDS.call(vec![interval])
-}
-
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct Nanoseconds {
-    signature: Signature,
-}
-
-impl Default for Nanoseconds {
-    fn default() -> Self {
-        Nanoseconds {
-            signature: Signature::any(1, Volatility::Immutable),
-        }
-    }
-}
-
-impl ScalarUDFImpl for Nanoseconds {
-    fn name(&self) -> &str {
-        "nanoseconds"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(DIGITS)
-    }
-
-    fn is_strict(&self) -> bool {
-        true
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        of_column(&args, counted)
-    }
 }
 
 fn counted(intervals: &ArrayRef) -> Result<ArrayRef> {

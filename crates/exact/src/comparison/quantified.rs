@@ -66,7 +66,8 @@ pub(crate) fn by_extremes(comparison: SetComparison) -> Result<Expr> {
 /// An aggregate over all rows of a subquery.
 fn of_subquery(subquery: &Subquery, aggregate: Expr) -> Result<Expr> {
     let plan = LogicalPlanBuilder::from(Arc::clone(&subquery.subquery));
-    let plan = plan.aggregate(Vec::<Expr>::new(), vec![aggregate])?;
+    // Its own name might be that of an aggregate outside.
+    let plan = plan.aggregate(Vec::<Expr>::new(), vec![aggregate.alias("of all rows")])?;
     let subquery = subquery.with_plan(Arc::new(plan.build()?));
     Ok(Expr::ScalarSubquery(subquery))
 }

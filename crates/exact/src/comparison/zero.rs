@@ -4,7 +4,7 @@
 //! before 0.0 there, whatever the next sort key says. Here the keys get their zeros without a sign. Groups and joins
 //! need no repair.
 
-use crate::columns::of_column;
+use crate::columns::ColumnFunction;
 use crate::walk::{rewrite_expressions, rewrite_nodes};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::datatypes::{DataType, Float32Type, Float64Type};
@@ -12,10 +12,7 @@ use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result};
 use datafusion::config::ConfigOptions;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{
-    ColumnarValue, Expr, ExprSchemable, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
-    Signature, Volatility,
-};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, ScalarUDF};
 use datafusion::optimizer::analyzer::AnalyzerRule;
 use std::mem::take;
 use std::sync::{Arc, LazyLock};
@@ -53,8 +50,10 @@ fn rewrite(mut expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
         Expr::WindowFunction(function) => {
             let params = &mut function.params;
             let keys = params.order_by.iter_mut().map(|key| &mut key.expr);
-            let partitioned = one_zero(params.partition_by.iter_mut(), schema);
-            one_zero(keys, schema) | partitioned
+            let sorted = one_zero(keys, schema);
+            let distinct = params.args.iter_mut().filter(|_| params.distinct);
+            let parts = params.partition_by.iter_mut().chain(distinct);
+            one_zero(parts, schema) | sorted
         }
         Expr::AggregateFunction(function) => {
             let params = &mut function.params;
@@ -74,51 +73,20 @@ fn one_zero<'a>(keys: impl Iterator<Item = &'a mut Expr>, schema: &DFSchema) -> 
     for key in keys {
         let is_float = key.get_type(schema).is_ok_and(|of| of.is_floating());
         if is_float && !matches!(key, Expr::Literal(..)) {
-            *key = UNSIGNED_ZERO.call(vec![take(key)]);
+            *key = FUNCTION.call(vec![take(key)]);
             changed = true;
         }
     }
     changed
 }
 
-static UNSIGNED_ZERO: LazyLock<Arc<ScalarUDF>> =
-    LazyLock::new(|| Arc::new(ScalarUDF::from(UnsignedZero::default())));
+/// The name of the function: the same number, and 0.0 for -0.0.
+pub(crate) const UNSIGNED_ZERO: &str = "unsigned_zero";
 
-/// `unsigned_zero(x)`: the same number, and 0.0 for -0.0.
-#[derive(Debug, PartialEq, Eq, Hash)]
-pub(crate) struct UnsignedZero {
-    signature: Signature,
-}
-
-impl Default for UnsignedZero {
-    fn default() -> Self {
-        UnsignedZero {
-            signature: Signature::any(1, Volatility::Immutable),
-        }
-    }
-}
-
-impl ScalarUDFImpl for UnsignedZero {
-    fn name(&self) -> &str {
-        "unsigned_zero"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        Ok(types[0].clone())
-    }
-
-    fn is_strict(&self) -> bool {
-        true
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        of_column(&args, |column| Ok(without_sign(column)))
-    }
-}
+static FUNCTION: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
+    let values = |column: &ArrayRef| Ok(without_sign(column));
+    Arc::new(ColumnFunction::new(UNSIGNED_ZERO, DataType::clone, values))
+});
 
 fn without_sign(array: &ArrayRef) -> ArrayRef {
     match array.data_type() {

@@ -15,7 +15,8 @@ use chrono::{DateTime, Datelike, NaiveDateTime, Timelike};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringViewBuilder};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, TimeUnit, TimestampMicrosecondType};
-use datafusion::common::{Result, exec_err};
+use datafusion::common::{Result, exec_err, plan_err};
+use datafusion::functions::utils::make_scalar_function;
 use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
@@ -48,9 +49,7 @@ impl ScalarUDFImpl for ToChar {
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         match &types[0] {
             DataType::Date32 | DataType::Timestamp(..) | DataType::Null => Ok(DataType::Utf8View),
-            _ => datafusion::common::plan_err!(
-                "to_char function requires a date or timestamp as arguments"
-            ),
+            _ => plan_err!("to_char function requires a date or timestamp as arguments"),
         }
     }
 
@@ -59,15 +58,7 @@ impl ScalarUDFImpl for ToChar {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let arrays = ColumnarValue::values_to_arrays(&args.args)?;
-        let shown = show(&arrays[0], &arrays[1])?;
-        let is_constant = |value: &ColumnarValue| matches!(value, ColumnarValue::Scalar(_));
-        Ok(match args.args.iter().all(is_constant) {
-            true => {
-                ColumnarValue::Scalar(datafusion::common::ScalarValue::try_from_array(&shown, 0)?)
-            }
-            false => ColumnarValue::Array(shown),
-        })
+        make_scalar_function(|arrays| show(&arrays[0], &arrays[1]), Vec::new())(&args.args)
     }
 }
 

@@ -2,53 +2,23 @@
 //!
 //! **Stands for** Arrow's cast of strings to timestamps, which wants the seconds. PostgreSQL and DuckDB do not.
 
-use crate::columns::of_column;
+use crate::columns::ColumnFunction;
 use datafusion::arrow::array::{ArrayRef, AsArray, StringViewArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::arrow::error::ArrowError;
-use datafusion::common::Result;
-use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
-};
+use datafusion::logical_expr::ScalarUDF;
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-/// The function that comes before a cast of a string to a timestamp.
-#[derive(Debug, PartialEq, Eq, Hash)]
-pub(crate) struct WithSeconds {
-    signature: Signature,
-}
+/// The name of the function that comes before a cast of a string to a timestamp.
+pub(crate) const WITH_SECONDS: &str = "with_seconds";
 
-impl Default for WithSeconds {
-    fn default() -> Self {
-        WithSeconds {
-            signature: Signature::any(1, Volatility::Immutable),
-        }
-    }
-}
-
-impl ScalarUDFImpl for WithSeconds {
-    fn name(&self) -> &str {
-        "with_seconds"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Utf8View)
-    }
-
-    fn is_strict(&self) -> bool {
-        true
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        of_column(&args, |column| Ok(with_seconds(column)?))
-    }
-}
+pub(crate) static SECONDS: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
+    let type_of = |_: &DataType| DataType::Utf8View;
+    let function = ColumnFunction::new(WITH_SECONDS, type_of, |column| Ok(with_seconds(column)?));
+    Arc::new(function)
+});
 
 /// The strings, those that lack the seconds of a time with `:00`.
 pub(crate) fn with_seconds(strings: &ArrayRef) -> Result<ArrayRef, ArrowError> {

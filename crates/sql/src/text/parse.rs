@@ -112,21 +112,20 @@ fn tokens(statement: &Statement) -> Result<Vec<TokenWithSpan>, SqlError> {
             parameters += 1;
             token.token = Token::Placeholder(format!("${parameters}"));
         }
-        if let Some(number) = hexadecimal(token, statement) {
+        if let Some(number) = hexadecimal(token) {
             token.token = Token::Number(number, false);
         }
     }
     Ok(select_all(before_signs(tokens)))
 }
 
-/// The digits of `0x1F`; none of `X'1F'`, which is the same token.
-fn hexadecimal(token: &TokenWithSpan, statement: &Statement) -> Option<String> {
+/// The digits of `0x1F`; none of `X'1F'`, which is the same token, but has a character more around them.
+fn hexadecimal(token: &TokenWithSpan) -> Option<String> {
     let Token::HexStringLiteral(digits) = &token.token else {
         return None;
     };
-    let Location { line, column } = token.span.start;
-    let line = statement.text().split('\n').nth(line as usize - 1)?;
-    let is_number = line.chars().nth(column as usize - 1) == Some('0');
+    let width = token.span.end.column - token.span.start.column;
+    let is_number = width == "0x".len() as u64 + digits.len() as u64;
     let number = u128::from_str_radix(&digits.replace('_', ""), 16).ok();
     number
         .filter(|_| is_number)

@@ -16,18 +16,20 @@
 
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator};
 
+const LOGICAL: [BinaryOperator; 2] = [BinaryOperator::And, BinaryOperator::Or];
+
 /// Puts right what the parser made of an expression whose operands are right already.
 pub(crate) fn rebind(expr: &mut Expr) {
     let turned = match expr {
         Expr::IsDistinctFrom(left, right) if is_logical(right) => {
             let left = take(left);
-            below_leftmost(take(right), |right| {
+            below_leftmost(take(right), &LOGICAL, |right| {
                 Expr::IsDistinctFrom(left, Box::new(right))
             })
         }
         Expr::IsNotDistinctFrom(left, right) if is_logical(right) => {
             let left = take(left);
-            below_leftmost(take(right), |right| {
+            below_leftmost(take(right), &LOGICAL, |right| {
                 Expr::IsNotDistinctFrom(left, Box::new(right))
             })
         }
@@ -36,7 +38,7 @@ pub(crate) fn rebind(expr: &mut Expr) {
             expr,
         } if is_logical(expr) => {
             let op = *op;
-            below_leftmost(take(expr), |expr| Expr::UnaryOp {
+            below_leftmost(take(expr), &LOGICAL, |expr| Expr::UnaryOp {
                 op,
                 expr: Box::new(expr),
             })
@@ -46,7 +48,7 @@ pub(crate) fn rebind(expr: &mut Expr) {
             expr,
         } if is(expr, &BinaryOperator::PGExp) => {
             let op = *op;
-            below_leftmost_power(take(expr), |expr| Expr::UnaryOp {
+            below_leftmost(take(expr), &[BinaryOperator::PGExp], |expr| Expr::UnaryOp {
                 op,
                 expr: Box::new(expr),
             })
@@ -57,7 +59,7 @@ pub(crate) fn rebind(expr: &mut Expr) {
             right,
         } if is(right, &BinaryOperator::Or) => {
             let (left, op) = (take(left), op.clone());
-            below_leftmost_or(take(right), |right| Expr::BinaryOp {
+            below_leftmost(take(right), &[BinaryOperator::Or], |right| Expr::BinaryOp {
                 left,
                 op,
                 right: Box::new(right),
@@ -81,47 +83,15 @@ fn is_logical(expr: &Expr) -> bool {
     is(expr, &BinaryOperator::And) || is(expr, &BinaryOperator::Or)
 }
 
-/// The expression with its leftmost operand wrapped, below all AND and OR.
-fn below_leftmost(expr: Box<Expr>, wrap: impl FnOnce(Expr) -> Expr) -> Expr {
+/// The expression with its leftmost operand wrapped, below all these operators.
+fn below_leftmost(
+    expr: Box<Expr>,
+    operators: &[BinaryOperator],
+    wrap: impl FnOnce(Expr) -> Expr,
+) -> Expr {
     match *expr {
-        Expr::BinaryOp {
-            left,
-            op: op @ (BinaryOperator::And | BinaryOperator::Or),
-            right,
-        } => Expr::BinaryOp {
-            left: Box::new(below_leftmost(left, wrap)),
-            op,
-            right,
-        },
-        other => wrap(other),
-    }
-}
-
-/// The same, below all powers.
-fn below_leftmost_power(expr: Box<Expr>, wrap: impl FnOnce(Expr) -> Expr) -> Expr {
-    match *expr {
-        Expr::BinaryOp {
-            left,
-            op: op @ BinaryOperator::PGExp,
-            right,
-        } => Expr::BinaryOp {
-            left: Box::new(below_leftmost_power(left, wrap)),
-            op,
-            right,
-        },
-        other => wrap(other),
-    }
-}
-
-/// The same, below all OR.
-fn below_leftmost_or(expr: Box<Expr>, wrap: impl FnOnce(Expr) -> Expr) -> Expr {
-    match *expr {
-        Expr::BinaryOp {
-            left,
-            op: op @ BinaryOperator::Or,
-            right,
-        } => Expr::BinaryOp {
-            left: Box::new(below_leftmost_or(left, wrap)),
+        Expr::BinaryOp { left, op, right } if operators.contains(&op) => Expr::BinaryOp {
+            left: Box::new(below_leftmost(left, operators, wrap)),
             op,
             right,
         },

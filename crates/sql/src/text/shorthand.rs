@@ -15,9 +15,10 @@ use crate::text::named_windows;
 use crate::text::parse::STRUCT;
 use crate::text::values;
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, BinaryOperator, DateTimeField, Expr, Fetch, Function, FunctionArg, FunctionArgExpr,
-    FunctionArguments, Ident, LimitClause, ObjectName, OrderBy, OrderByExpr, OrderByKind, Query,
-    Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Value, ValueWithSpan, VisitorMut,
+    AccessExpr, BinaryOperator, DateTimeField, ExcludeSelectItem, Expr, Fetch, Function,
+    FunctionArg, FunctionArgExpr, FunctionArguments, Ident, LimitClause, ObjectName, OrderBy,
+    OrderByExpr, OrderByKind, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr,
+    Value, ValueWithSpan, VisitorMut,
 };
 use datafusion::sql::sqlparser::parser::Parser;
 use eris_exact::REPLACED;
@@ -228,10 +229,15 @@ fn replace(item: &mut SelectItem) {
         }
         _ => return,
     };
+    // The planner compares names as they are.
+    match &mut options.opt_exclude {
+        Some(ExcludeSelectItem::Single(name)) => fold(name),
+        Some(ExcludeSelectItem::Multiple(names)) => names.iter_mut().for_each(fold),
+        None => {}
+    }
     let replaced = options.opt_replace.iter_mut();
     for element in replaced.flat_map(|replace| &mut replace.items) {
-        // The planner compares it as it is.
-        let name = Ident::with_quote('"', normalize(&element.column_name));
+        let name = folded(&element.column_name);
         element.column_name = name.clone();
         let column = match table.is_empty() {
             true => Expr::Identifier(name),
@@ -239,6 +245,23 @@ fn replace(item: &mut SelectItem) {
         };
         let value = std::mem::replace(&mut element.expr, column.clone());
         element.expr = fill(&REPLACEMENT, &[value, column]);
+    }
+}
+
+/// A name of one part in the case that it means.
+fn fold(name: &mut ObjectName) {
+    if let [part] = &name.0[..]
+        && let Some(part) = part.as_ident()
+    {
+        *name = ObjectName::from(vec![folded(part)]);
+    }
+}
+
+fn folded(name: &Ident) -> Ident {
+    Ident {
+        value: normalize(name),
+        quote_style: Some('"'),
+        span: name.span,
     }
 }
 

@@ -1,8 +1,7 @@
-//! VALUES in queries, where the planner would fail or give other types.
+//! VALUES in queries, where the planner would fail.
 
 use datafusion::sql::sqlparser::ast::{
-    CastKind, DataType, Expr, Ident, Select, SelectItem, SetExpr, SetOperator, SetQuantifier,
-    Value, Values,
+    Expr, Ident, Select, SelectItem, SetExpr, SetOperator, SetQuantifier, Values,
 };
 use datafusion::sql::sqlparser::parser::Parser;
 use eris_syntax::{ErisDialect, expressions};
@@ -13,7 +12,6 @@ use std::sync::LazyLock;
 pub(super) fn write_out(body: &mut SetExpr) {
     match body {
         SetExpr::Values(values) => {
-            exponents(values);
             if let Some(union) = with_subqueries(values) {
                 *body = union;
             }
@@ -64,37 +62,3 @@ static ONE_ROW: LazyLock<Select> = LazyLock::new(|| {
     let select = parser.and_then(|mut parser| parser.parse_select());
     select.expect("the text is SQL")
 });
-
-/// In VALUES, numbers with a point become DOUBLE beside numbers with an exponent, which are casts by now.
-fn exponents(values: &mut Values) {
-    let is_double = |cell: &Expr| {
-        let Expr::Cast { data_type, .. } = cell else {
-            return false;
-        };
-        matches!(
-            data_type,
-            DataType::Float8 | DataType::Double(_) | DataType::DoublePrecision
-        )
-    };
-    let columns = values.rows.first().map_or(0, |row| row.content.len());
-    for column in 0..columns {
-        let mut cells = values.rows.iter().filter_map(|row| row.content.get(column));
-        if !cells.any(is_double) {
-            continue;
-        }
-        for row in &mut values.rows {
-            if let Some(cell) = row.content.get_mut(column)
-                && let Expr::Value(value) = &*cell
-                && matches!(value.value, Value::Number(..))
-            {
-                *cell = Expr::Cast {
-                    kind: CastKind::Cast,
-                    expr: Box::new(cell.clone()),
-                    data_type: DataType::Float8,
-                    array: false,
-                    format: None,
-                };
-            }
-        }
-    }
-}
