@@ -19,7 +19,7 @@ pub(crate) struct ColumnFunction {
 
 impl ColumnFunction {
     /// The function of this name. NULL stays NULL.
-    pub fn new(
+    pub fn scalar(
         name: &'static str,
         return_type: fn(&DataType) -> DataType,
         function: fn(&ArrayRef) -> Result<ArrayRef>,

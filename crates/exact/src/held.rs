@@ -7,11 +7,14 @@ use datafusion::optimizer::optimizer::ApplyOrder;
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 use std::sync::Arc;
 
+/// Tells whether a rule is not applied at a node.
+pub(crate) type IsHeld = fn(&LogicalPlan) -> Result<bool>;
+
 /// A rule, and at which nodes it is not applied.
 #[derive(Debug)]
 pub(crate) struct HeldRule {
     pub rule: Arc<dyn OptimizerRule + Send + Sync>,
-    pub is_held: fn(&LogicalPlan) -> Result<bool>,
+    pub is_held: IsHeld,
 }
 
 impl OptimizerRule for HeldRule {

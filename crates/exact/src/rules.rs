@@ -7,14 +7,12 @@ use crate::aggregate::single_distinct::sums_decimals;
 use crate::arithmetic::rule::ExactArithmetic;
 use crate::comparison::membership::ExactMembership;
 use crate::comparison::zero::OneZero;
-use crate::held::HeldRule;
+use crate::held::{HeldRule, IsHeld};
 use crate::join::same_names::UnlessSameNames;
 use crate::join::spilling::SpillJoins;
 use crate::join::yielding::YieldAfterJoins;
 use crate::memory::windows::AccountWindows;
 use crate::written::WrittenTypes;
-use datafusion::error::Result;
-use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer::OptimizerRule;
 use datafusion::optimizer::analyzer::{Analyzer, AnalyzerRule};
 use datafusion::optimizer::optimizer::Optimizer;
@@ -46,7 +44,7 @@ pub(crate) fn analyzer_rules() -> Vec<Analysis> {
 
 /// DataFusion's rules for logical plans, two of them held back where they are wrong.
 pub(crate) fn optimizer_rules() -> Vec<LogicalRule> {
-    let held: [(&str, fn(&LogicalPlan) -> Result<bool>); 2] = [
+    let held: [(&str, IsHeld); 2] = [
         ("single_distinct_aggregation_to_group_by", sums_decimals),
         ("push_down_filter", stays_above),
     ];

@@ -17,7 +17,7 @@ pub(crate) const ROUND_HALF_EVEN: &str = "round_half_even";
 
 pub(super) static ROUND: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
     let function =
-        ColumnFunction::new(ROUND_HALF_EVEN, DataType::clone, |column| Ok(whole(column)));
+        ColumnFunction::scalar(ROUND_HALF_EVEN, DataType::clone, |column| Ok(whole(column)));
     Arc::new(function)
 });
 

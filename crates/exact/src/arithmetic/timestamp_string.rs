@@ -14,7 +14,7 @@ use std::sync::{Arc, LazyLock};
 /// The function that stands for a cast to a string.
 pub(super) static STRING: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
     let type_of = |_: &DataType| DataType::Utf8View;
-    let function = ColumnFunction::new("timestamp_text", type_of, |column| Ok(strings(column)?));
+    let function = ColumnFunction::scalar("timestamp_text", type_of, |column| Ok(strings(column)?));
     Arc::new(function)
 });
 

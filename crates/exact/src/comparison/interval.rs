@@ -23,7 +23,7 @@ const MONTH: i128 = 30 * DAY;
 const DIGITS: DataType = DataType::Decimal128(38, 0);
 
 static NANOSECONDS: LazyLock<Arc<ScalarUDF>> =
-    LazyLock::new(|| Arc::new(ColumnFunction::new("nanoseconds", |_| DIGITS, counted)));
+    LazyLock::new(|| Arc::new(ColumnFunction::scalar("nanoseconds", |_| DIGITS, counted)));
 
 /// Whether operands of these types are intervals, or become such beside one: durations, strings, NULL and parameters.
 pub(super) fn are_intervals(types: &[DataType]) -> bool {

@@ -85,7 +85,11 @@ pub(crate) const UNSIGNED_ZERO: &str = "unsigned_zero";
 
 static FUNCTION: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
     let values = |column: &ArrayRef| Ok(without_sign(column));
-    Arc::new(ColumnFunction::new(UNSIGNED_ZERO, DataType::clone, values))
+    Arc::new(ColumnFunction::scalar(
+        UNSIGNED_ZERO,
+        DataType::clone,
+        values,
+    ))
 });
 
 fn without_sign(array: &ArrayRef) -> ArrayRef {

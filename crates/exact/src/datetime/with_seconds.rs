@@ -16,7 +16,8 @@ pub(crate) const WITH_SECONDS: &str = "with_seconds";
 
 pub(crate) static SECONDS: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
     let type_of = |_: &DataType| DataType::Utf8View;
-    let function = ColumnFunction::new(WITH_SECONDS, type_of, |column| Ok(with_seconds(column)?));
+    let function =
+        ColumnFunction::scalar(WITH_SECONDS, type_of, |column| Ok(with_seconds(column)?));
     Arc::new(function)
 });
 
