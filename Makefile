@@ -142,6 +142,10 @@ slt: cargo ## run sqllogictest files of other databases: make slt FILES="select1
 	cargo build --release --workspace --example slt
 	$(CARGO_TARGET_DIR)/release/examples/slt $(SLT) $(FILES)
 
+.PHONY: test-memory
+test-memory: build ## statements that try to grow, beside the limit of memory (three minutes)
+	ERIS=$(ERIS) python3 -u tests/memory/memory.py
+
 .PHONY: nightly
 nightly: cargo ## the long version: 10,000 seeds, ten minutes of torture, Miri, fuzzing, scale 3 against the oracle
 	PROPTEST_CASES=10000 ERIS_SEEDS=10000 ERIS_TORTURE_SECONDS=600 cargo test --release --workspace
@@ -156,6 +160,7 @@ nightly: cargo ## the long version: 10,000 seeds, ten minutes of torture, Miri, 
 	PATH=$(ERIS_CACHE)/tools/bin:$$PATH cargo deny check licenses bans sources
 	PATH=$(ERIS_CACHE)/tools/bin:$$PATH $(MAKE) fuzz
 	ERIS_ORACLE_SCALE=3 ERIS_ORACLE_SEED=clock $(MAKE) test-oracle
+	$(MAKE) test-memory
 
 # ---- measurement -----------------------------------------------------------------------------------------------------
 

@@ -39,8 +39,11 @@
 //! | `join::same_names` | a join's filter does not reach another column of the same name |
 //! | `join::yielding` | a join that produces many rows can be cancelled |
 //! | `memory::pool` | tables and operators share one budget, and spilling never starves |
+//! | `memory::cut` | batches of wide rows are cut by bytes |
+//! | `memory::growth` | what a function makes has room before it is made |
 //! | `memory::windows` | window functions account for the input that they keep |
 //! | `memory::spill` | spilled files have a limit, are counted, and never outlive their process for long |
+//! | `no_columns` | rows without columns can be sorted |
 //! | `lists` | the length of a list is that of the list, not of its text |
 //! | `replaced` | `* REPLACE` knows its columns |
 //! | [`types`] | SQL's names of types are those that Eris stores |
@@ -65,6 +68,7 @@ mod held;
 mod join;
 mod lists;
 mod memory;
+mod no_columns;
 mod once;
 mod replaced;
 mod replacement;
@@ -76,8 +80,9 @@ mod walk;
 mod written;
 
 pub use arithmetic::rounding::before_cast;
-pub use comparison::common_type::MixedTypes;
+pub use comparison::common_type::{MixedTypes, common_type};
 pub use counting::counted_input;
+pub use memory::cut::{batch_rows, with_batch_rows};
 pub use memory::spill::{Spill, SpillError};
 pub use once::OnceExec;
 pub use replaced::REPLACED;

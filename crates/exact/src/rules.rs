@@ -11,7 +11,9 @@ use crate::held::{HeldRule, IsHeld};
 use crate::join::same_names::UnlessSameNames;
 use crate::join::spilling::SpillJoins;
 use crate::join::yielding::YieldAfterJoins;
+use crate::memory::cut::CutBatches;
 use crate::memory::windows::AccountWindows;
+use crate::no_columns::LimitWithoutColumns;
 use crate::written::WrittenTypes;
 use datafusion::optimizer::OptimizerRule;
 use datafusion::optimizer::analyzer::{Analyzer, AnalyzerRule};
@@ -72,6 +74,8 @@ pub fn physical_rules() -> Vec<PhysicalRule> {
     insert_before(&mut rules, "EnsureCooperative", Arc::new(YieldAfterJoins));
     insert_before(&mut rules, "SanityCheckPlan", Arc::new(SpillJoins));
     insert_before(&mut rules, "SanityCheckPlan", Arc::new(AccountWindows));
+    rules.push(Arc::new(LimitWithoutColumns));
+    rules.push(Arc::new(CutBatches));
     rules
 }
 

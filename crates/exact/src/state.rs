@@ -6,6 +6,7 @@
 use crate::aggregate::extreme_row::ExtremeRow;
 use crate::aggregate::sum::ExactSum;
 use crate::datetime::to_char::ToChar;
+use crate::memory::growth::{Bounded, GROWING};
 use crate::memory::pool::BudgetPool;
 use crate::memory::spill::Spill;
 use crate::replaced::Replaced;
@@ -72,6 +73,11 @@ pub fn session_state(
         ScalarUDF::from(Replaced::default()),
     ] {
         state.register_udf(Arc::new(function))?;
+    }
+    for (name, row_size) in GROWING {
+        let known = state.scalar_functions().get(name);
+        let bounded = known.map(|function| Bounded::scalar(function, row_size, budget));
+        state.register_udf(Arc::new(bounded.expect("DataFusion has this function")))?;
     }
     Ok(state)
 }

@@ -10,6 +10,7 @@
 
 use crate::column::FileColumn;
 use crate::compression::{Compression, Counted};
+use crate::encoding::{TextCoding, utf8};
 use crate::error::{ColumnPlace, FileError, FileFaultKind, Misfit, TypeOrigin, shortened};
 use crate::pipe::{Pipe, is_pipe};
 use crate::progress::ReadProgress;
@@ -46,6 +47,8 @@ pub(crate) struct Block {
     pub path: Arc<Path>,
     /// The line with which it begins, from 1.
     pub line: u64,
+    /// What ends its lines.
+    pub newline: u8,
     /// Whether no block in front of it has a record.
     pub first: bool,
 }
@@ -53,7 +56,7 @@ pub(crate) struct Block {
 impl Block {
     /// The line of a place in it.
     pub fn line_at(&self, at: usize) -> u64 {
-        self.line + lines(&self.bytes[..at.min(self.bytes.len())])
+        self.line + lines(&self.bytes[..at.min(self.bytes.len())], self.newline)
     }
 
     /// The error of the record at a place in it.
@@ -99,15 +102,17 @@ fn is_integer(text: &str) -> bool {
     !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-fn lines(bytes: &[u8]) -> u64 {
-    memchr::memchr_iter(b'\n', bytes).count() as u64
+fn lines(bytes: &[u8], newline: u8) -> u64 {
+    memchr::memchr_iter(newline, bytes).count() as u64
 }
 
 /// How files are cut.
 #[derive(Clone, Debug)]
 pub(crate) struct Cutting {
     pub boundary: Arc<dyn Boundary>,
-    pub compression: Option<Compression>,
+    pub coding: TextCoding,
+    /// What ends lines.
+    pub newline: u8,
     /// Lines in front that are no records.
     pub skip: u64,
     /// Most bytes of a record.
@@ -173,14 +178,18 @@ impl TextSource {
         part: TextPart,
     ) -> Result<Cutter, FileError> {
         let by_name = || Compression::of_name(&self.path().to_string_lossy());
-        let compression = cutting.compression.unwrap_or_else(by_name);
-        let opened = || match (self, part) {
-            (TextSource::File(path), _) => compression.text_of(Counted::open(path, progress)?),
-            (TextSource::Pipe(pipe), TextPart::Sample) => compression.text_of(pipe.sample()),
-            (TextSource::Pipe(pipe), TextPart::Rows) => compression.text_of(pipe.rows()?),
-            (TextSource::Bytes(bytes), _) => {
-                compression.text_of(io::Cursor::new(Arc::clone(bytes)))
-            }
+        let opened = || {
+            let stored: Box<dyn Read + Send> = match (self, part) {
+                (TextSource::File(path), _) => Box::new(Counted::open(path, progress)?),
+                (TextSource::Pipe(pipe), TextPart::Sample) => Box::new(pipe.sample()),
+                (TextSource::Pipe(pipe), TextPart::Rows) => Box::new(pipe.rows()?),
+                (TextSource::Bytes(bytes), _) => Box::new(io::Cursor::new(Arc::clone(bytes))),
+            };
+            let text = match cutting.coding.compression {
+                Some(compression) => compression.text_of(stored)?,
+                None => Compression::uncompressed(stored, by_name())?,
+            };
+            utf8(text, cutting.coding.encoding)
         };
         let reader = opened()
             .map_err(|error| FileError::new(self.path(), FileFaultKind::unreadable(error)))?;
@@ -225,6 +234,11 @@ impl Cutter {
         Ok(cutter)
     }
 
+    /// With what the text begins: a block of it, or all.
+    pub fn begun(&self) -> &[u8] {
+        &self.rest
+    }
+
     /// Reads until there are so many bytes, or the file ends.
     fn fill(&mut self, bytes: usize) -> Result<(), FileError> {
         let missing = bytes.saturating_sub(self.rest.len());
@@ -242,7 +256,7 @@ impl Cutter {
 
     fn skip_line(&mut self) -> Result<(), FileError> {
         loop {
-            if let Some(end) = memchr::memchr(b'\n', &self.rest) {
+            if let Some(end) = memchr::memchr(self.cutting.newline, &self.rest) {
                 self.rest.drain(..=end);
                 self.line += 1;
                 return Ok(());
@@ -289,12 +303,13 @@ impl Cutter {
         let block = Block {
             path: Arc::clone(&self.path),
             line: self.line,
+            newline: self.cutting.newline,
             first: self.first,
             bytes,
         };
         // Empty lines and comments may fill whole blocks in front of a header.
         self.first &= !self.cutting.boundary.has_record(&block.bytes);
-        self.line += lines(&block.bytes);
+        self.line += lines(&block.bytes, block.newline);
         Ok(Some(block))
     }
 }

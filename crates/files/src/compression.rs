@@ -3,7 +3,7 @@
 use crate::progress::ReadProgress;
 use flate2::read::MultiGzDecoder;
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Cursor, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
 /// How a text file is compressed.
@@ -101,6 +101,24 @@ impl Compression {
         }
     }
 
+    /// The text of bytes that are compressed as a name says, or if that says nothing, as they begin: a pipe has no
+    /// ending.
+    pub(crate) fn uncompressed(
+        stored: Box<dyn Read + Send>,
+        by_name: Compression,
+    ) -> io::Result<Box<dyn Read + Send>> {
+        if by_name != Compression::None {
+            return by_name.text_of(stored);
+        }
+        let (begun, stored) = peek(stored, 4)?;
+        let found = match begun.as_slice() {
+            [0x1F, 0x8B, ..] => Compression::Gzip,
+            [0x28, 0xB5, 0x2F, 0xFD] => Compression::Zstd,
+            _ => Compression::None,
+        };
+        found.text_of(stored)
+    }
+
     /// The text of compressed bytes.
     pub(crate) fn text_of(
         self,
@@ -129,7 +147,13 @@ impl Compression {
                 encoder.write_all(&text)?;
                 encoder.finish()
             }
-            Compression::Zstd => zstd::encode_all(&text[..], ZSTD_LEVEL),
+            Compression::Zstd => {
+                let mut encoder = zstd::Encoder::new(Vec::new(), ZSTD_LEVEL)?;
+                // Without it, a damaged frame may be read as other text.
+                encoder.include_checksum(true)?;
+                encoder.write_all(&text)?;
+                encoder.finish()
+            }
         }
     }
 
@@ -140,6 +164,17 @@ impl Compression {
             Compression::Gzip | Compression::Zstd => 4,
         }
     }
+}
+
+/// The first bytes of a text, and all of it.
+pub(crate) fn peek(
+    mut text: Box<dyn Read + Send>,
+    bytes: u64,
+) -> io::Result<(Vec<u8>, Box<dyn Read + Send>)> {
+    let mut begun = Vec::new();
+    text.by_ref().take(bytes).read_to_end(&mut begun)?;
+    let whole = Cursor::new(begun.clone()).chain(text);
+    Ok((begun, Box::new(whole)))
 }
 
 /// The name without the ending of a compression.

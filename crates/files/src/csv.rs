@@ -16,13 +16,15 @@ mod write;
 
 pub(crate) use detect::{WantedColumns, inspect};
 pub(crate) use dialect::CsvDialect;
+pub use dialect::Delimiter;
 pub use write::CsvStyle;
 pub(crate) use write::format;
 
 use crate::blocks::{BLOCK, Block, Boundary, Cutting, MOST_BYTES, SAMPLE};
 use crate::column::{ColumnRef, FileColumn, schema};
-use crate::compression::Compression;
+use crate::encoding::TextCoding;
 use crate::error::{ColumnPlace, FileError, FileFaultKind, TypeOrigin, shortened};
+use crate::kind::ValueKind;
 use crate::scan::RecordParser;
 use crate::values::ValueFormats;
 use convert::{BadCell, Cells};
@@ -37,7 +39,7 @@ pub struct CsvOptions {
     /// Whether the first record is a header; otherwise that is found.
     pub header: Option<bool>,
     /// What separates fields; otherwise that is found.
-    pub delimiter: Option<u8>,
+    pub delimiter: Option<Delimiter>,
     /// `Some(None)`: nothing is quoted.
     pub quote: Option<Option<u8>>,
     /// What makes a quote within quotes an ordinary character, if not the quote itself.
@@ -58,8 +60,8 @@ pub struct CsvOptions {
     pub sample: usize,
     /// Most bytes of a record.
     pub most: usize,
-    /// How the file is compressed, if not as its name says.
-    pub compression: Option<Compression>,
+    /// How the file is stored.
+    pub coding: TextCoding,
     /// Skip records with a fault instead of failing.
     pub ignore_errors: bool,
 }
@@ -79,7 +81,7 @@ impl Default for CsvOptions {
             all_strings: false,
             sample: SAMPLE,
             most: MOST_BYTES,
-            compression: None,
+            coding: TextCoding::default(),
             ignore_errors: false,
         }
     }
@@ -93,7 +95,8 @@ impl CsvOptions {
                 dialect: dialect.clone(),
                 empty_is_record: width == Some(1),
             }),
-            compression: self.compression,
+            coding: self.coding,
+            newline: dialect.newline,
             skip: self.skip,
             most: self.most.min(tokenize::MOST_BYTES),
             block: BLOCK,
@@ -131,6 +134,8 @@ pub(crate) struct CsvFiles {
     /// The names in the files' first record, if that is a header.
     pub header: Option<Vec<String>>,
     pub columns: Vec<FileColumn>,
+    /// What the columns' values look like, where that was found.
+    pub kinds: Vec<ValueKind>,
     /// Whether the types were found in a sample of so many records.
     pub sampled: Option<usize>,
     pub ignore_errors: bool,
@@ -166,6 +171,25 @@ impl RecordParser for CsvFiles {
 }
 
 impl CsvFiles {
+    /// Gives the columns types that have the values of another file, too.
+    ///
+    /// # Errors
+    /// The options name columns that there are not.
+    pub fn widen(&mut self, other: &CsvFiles, options: &CsvOptions) -> Result<(), FileError> {
+        if self.kinds.len() != other.kinds.len() || self.kinds.is_empty() {
+            return Ok(());
+        }
+        for (kind, other) in self.kinds.iter_mut().zip(&other.kinds) {
+            *kind = kind.join(*other);
+        }
+        self.columns = detect::columns(options, self.header.as_deref(), &self.kinds)?;
+        self.sampled = self
+            .sampled
+            .zip(other.sampled)
+            .map(|(one, other)| one + other);
+        Ok(())
+    }
+
     fn tokenize(&self, block: &Block) -> Result<CsvRecords, FileError> {
         let width = self.columns.len();
         let mut records = CsvRecords {
@@ -194,7 +218,7 @@ impl CsvFiles {
             }
             // On with the next line.
             records.fields.truncate(records.starts.len() * width);
-            from = match memchr::memchr(b'\n', &block.bytes[malformed.start..]) {
+            from = match memchr::memchr(self.dialect.newline, &block.bytes[malformed.start..]) {
                 Some(end) => malformed.start + end + 1,
                 None => return Ok(records),
             };
@@ -203,7 +227,8 @@ impl CsvFiles {
 
     fn malformed(&self, block: &Block, malformed: &MalformedRecord) -> FileError {
         let line = &block.bytes[malformed.start..];
-        let line = line.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        let mut lines = line.split(|byte| *byte == self.dialect.newline);
+        let line = lines.next().unwrap_or_default();
         let shown = shortened(String::from_utf8_lossy(line).trim_end());
         let at = malformed.start;
         match malformed.fault {
@@ -212,7 +237,7 @@ impl CsvFiles {
                 FileFaultKind::FieldCount {
                     found,
                     wanted: self.columns.len(),
-                    delimiter: self.dialect.delimiter.into(),
+                    delimiter: self.dialect.delimiter.to_string(),
                     shown,
                 },
             ),

@@ -2,7 +2,8 @@
 
 use crate::blocking::blocking;
 use crate::error::{FileError, FileFaultKind};
-use crate::sink::{name_beside, writing};
+use crate::part::Part;
+use crate::sink::writing;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,9 +11,8 @@ use std::path::{Path, PathBuf};
 /// A directory that gets its name at the end. Dropped before, it is removed.
 #[derive(Debug)]
 pub struct DirectoryUnderWay {
-    temporary: PathBuf,
+    part: Part,
     target: PathBuf,
-    finished: bool,
 }
 
 impl DirectoryUnderWay {
@@ -36,8 +36,7 @@ impl DirectoryUnderWay {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(unwritable(error)),
         }
-        let temporary = name_beside(&target);
-        fs::create_dir(&temporary).map_err(|error| {
+        let part = Part::directory(&target).map_err(|error| {
             let parent = target
                 .parent()
                 .filter(|parent| !parent.as_os_str().is_empty());
@@ -48,16 +47,27 @@ impl DirectoryUnderWay {
             };
             FileError::new(&target, kind)
         })?;
-        Ok(DirectoryUnderWay {
-            temporary,
-            target,
-            finished: false,
-        })
+        Ok(DirectoryUnderWay { part, target })
     }
 
     /// Where a file of this name is until the directory is finished.
     pub fn file(&self, name: &str) -> PathBuf {
-        self.temporary.join(name)
+        self.part.path().join(name)
+    }
+
+    /// The same for a file in a directory below, which is made.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub async fn file_below(&self, directory: &str, name: &str) -> Result<PathBuf, FileError> {
+        let directory = self.part.path().join(directory);
+        let file = directory.join(name);
+        blocking(move || {
+            let made = fs::create_dir_all(&directory);
+            made.map_err(|error| FileError::new(&directory, FileFaultKind::unwritable(error)))
+        })
+        .await?;
+        Ok(file)
     }
 
     /// Adds these texts as files, and gives the directory its name.
@@ -68,25 +78,15 @@ impl DirectoryUnderWay {
         blocking(move || self.publish(&texts)).await
     }
 
-    fn publish(mut self, texts: &[(&'static str, String)]) -> Result<(), FileError> {
-        writing(&self.target, || {
+    fn publish(self, texts: &[(&'static str, String)]) -> Result<(), FileError> {
+        let DirectoryUnderWay { part, target } = self;
+        writing(&target, || {
             for (name, text) in texts {
-                fs::write(self.temporary.join(name), text)?;
+                fs::write(part.path().join(name), text)?;
             }
             // Replaces an empty directory.
-            Ok(fs::rename(&self.temporary, &self.target)?)
-        })?;
-        self.finished = true;
-        Ok(())
-    }
-}
-
-impl Drop for DirectoryUnderWay {
-    fn drop(&mut self) {
-        if !self.finished {
-            // Nothing can be done if even that fails.
-            let _ = fs::remove_dir_all(&self.temporary);
-        }
+            Ok(part.rename(&target)?)
+        })
     }
 }
 

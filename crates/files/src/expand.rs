@@ -3,7 +3,9 @@
 use crate::error::{FileError, FileFaultKind};
 use crate::format::Format;
 use eris_types::most_similar;
-use std::path::{Path, PathBuf};
+use glob::{MatchOptions, Pattern, PatternError};
+use std::path::{Component, Path, PathBuf};
+use walkdir::WalkDir;
 
 /// The files, in order of their names.
 ///
@@ -45,18 +47,50 @@ fn expand_one(name: &str, format: Option<Format>) -> Result<Vec<PathBuf>, FileEr
     if !name.contains(['*', '?', '[']) {
         return Ok(Vec::new());
     }
-    let found = glob::glob(name).map_err(|error| {
+    let wrong = |error: PatternError| {
         let kind = FileFaultKind::Pattern {
             character: error.pos + 1,
             reason: error.msg,
         };
         FileError::new(name, kind)
-    })?;
+    };
+    if name.contains("**") {
+        return below(name, &Pattern::new(name).map_err(wrong)?);
+    }
     let mut files = Vec::new();
-    for file in found {
+    for file in glob::glob(name).map_err(wrong)? {
         let file = file.map_err(|error| FileError::new(name, FileFaultKind::unreadable(error)))?;
         if file.is_file() {
             files.push(file);
+        }
+    }
+    Ok(files)
+}
+
+/// The files that match a pattern which goes down into directories. Links to directories are not followed: they may
+/// lead back up.
+fn below(name: &str, pattern: &Pattern) -> Result<Vec<PathBuf>, FileError> {
+    let is_plain =
+        |part: &Component<'_>| !part.as_os_str().to_string_lossy().contains(['*', '?', '[']);
+    let root: PathBuf = Path::new(name).components().take_while(is_plain).collect();
+    let here = root.as_os_str().is_empty();
+    let options = MatchOptions {
+        require_literal_separator: true,
+        ..MatchOptions::default()
+    };
+    if !here && !root.exists() {
+        return Ok(Vec::new());
+    }
+    let mut files = Vec::new();
+    for entry in WalkDir::new(if here { Path::new(".") } else { &root }).sort_by_file_name() {
+        let entry =
+            entry.map_err(|error| FileError::new(name, FileFaultKind::unreadable(error)))?;
+        let path = match here {
+            true => entry.path().strip_prefix(".").unwrap_or(entry.path()),
+            false => entry.path(),
+        };
+        if pattern.matches_path_with(path, options) && path.is_file() {
+            files.push(path.to_owned());
         }
     }
     Ok(files)

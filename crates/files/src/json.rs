@@ -21,9 +21,18 @@ use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use decode::{decode, is_longer};
 use fault::{malformed, no_object, stray};
 use layout::{JsonLayout, objects, stray_comma};
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::sync::Arc;
+
+/// Whether a comma stands in front of a closing bracket, perhaps within a string. The decoder takes `{"a": 1,}`.
+fn may_end_with_comma(text: &[u8]) -> bool {
+    memchr::memchr2_iter(b'}', b']', text).any(|at| {
+        let before = text[..at].iter().rev();
+        before.copied().find(|byte| !byte.is_ascii_whitespace()) == Some(b',')
+    })
+}
 
 /// JSON files with all that is known of them.
 #[derive(Debug)]
@@ -51,6 +60,11 @@ impl RecordParser for JsonFiles {
         } else {
             &columns[..]
         };
+        if may_end_with_comma(&text)
+            && let Some(fault) = self.broken_record(block)
+        {
+            return Err(fault);
+        }
         let batch = decode(&text, decoded, rows).map_err(|()| self.fault(block, decoded))?;
         let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
         let mut arrays = Vec::with_capacity(columns.len());
@@ -94,6 +108,18 @@ impl JsonFiles {
         }
         between(end, block.bytes.len())?;
         Ok(text.into())
+    }
+
+    /// The first record that breaks a rule of JSON.
+    fn broken_record(&self, block: &Block) -> Option<FileError> {
+        self.layout
+            .records(&block.bytes)
+            .into_iter()
+            .find_map(|record| {
+                let text = &block.bytes[record.clone()];
+                let error = serde_json::from_slice::<IgnoredAny>(text).err()?;
+                Some(malformed(block, record.start, text, &error))
+            })
     }
 
     /// The first fault of a block in which there is one: found by reading it again, record by record and value by

@@ -22,12 +22,14 @@
 
 #![forbid(unsafe_code)]
 
+mod added;
 mod blocking;
 mod blocks;
 mod column;
 mod compression;
 mod csv;
 mod directory;
+mod encoding;
 mod error;
 mod expand;
 mod format;
@@ -35,26 +37,32 @@ mod ipc;
 mod json;
 mod kind;
 mod parquet;
+mod part;
 mod pipe;
 mod progress;
 mod read;
 mod scan;
 mod share;
+mod shown;
 mod sink;
 mod text;
+mod united;
 mod values;
 mod write;
 
+pub use added::partition_directory;
 pub use column::{ColumnRef, FileColumn};
 pub use compression::{Compression, ZSTD_LEVEL, without_ending};
-pub use csv::{CsvOptions, CsvStyle};
+pub use csv::{CsvOptions, CsvStyle, Delimiter};
 pub use directory::{DirectoryUnderWay, read_text};
+pub use encoding::{TextCoding, TextEncoding};
 pub use error::{ColumnPlace, FileError, FileFault, FileFaultKind, Misfit, TypeOrigin, shortened};
 pub use format::{Format, is_file_name};
 pub use parquet::{ParquetScan, context_of_load, parquet_scans};
 pub use pipe::allow_standard_input;
 pub use progress::ReadProgress;
 pub use read::{ReadOptions, format_of, open};
+pub use shown::VALUE_FORMAT;
 pub use text::{csv_rows, json_rows};
 pub use values::{ValueFormats, is_time_format};
 pub use write::{FileUnderWay, WriteOptions, write};

@@ -18,6 +18,7 @@ use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
+use eris_exact::with_batch_rows;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -120,17 +121,7 @@ pub fn context_of_load(
     if !is_load || config.batch_size() >= LOAD_ROWS {
         return Arc::clone(context);
     }
-    let config = config.clone().with_batch_size(LOAD_ROWS);
-    Arc::new(TaskContext::new(
-        context.task_id(),
-        context.session_id(),
-        config,
-        context.scalar_functions().clone(),
-        context.higher_order_functions().clone(),
-        context.aggregate_functions().clone(),
-        context.window_functions().clone(),
-        context.runtime_env(),
-    ))
+    with_batch_rows(context, LOAD_ROWS)
 }
 
 fn is_parquet(node: &Arc<dyn ExecutionPlan>) -> bool {

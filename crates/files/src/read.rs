@@ -1,5 +1,6 @@
 //! Opening files as a table.
 
+use crate::added::AddedColumns;
 use crate::blocking::blocking;
 use crate::blocks::{Cutting, TextSource};
 use crate::column::FileColumn;
@@ -9,8 +10,8 @@ use crate::format::Format;
 use crate::ipc::IpcFiles;
 use crate::pipe::{is_foreign, is_pipe};
 use crate::progress::ReadProgress;
-use crate::scan::{FileSource, FileTable, RecordParser, TextFiles};
-use crate::{expand, json, parquet};
+use crate::scan::{FileSource, FileTable, RecordParser, TextFiles, length};
+use crate::{expand, json, parquet, united};
 use datafusion::catalog::TableProvider;
 use datafusion::execution::context::SessionState;
 use std::io;
@@ -22,8 +23,14 @@ use std::sync::Arc;
 pub struct ReadOptions {
     /// Their format, if not what their names say.
     pub format: Option<Format>,
-    /// What is said of CSV files; their compression is that of JSON files, too.
+    /// What is said of CSV files; how they are stored goes for JSON files, too.
     pub csv: CsvOptions,
+    /// Whether columns are found by their names, and are NULL in files that have them not.
+    pub by_name: bool,
+    /// What a column is called that has the file's name, if one is wanted.
+    pub filename: Option<String>,
+    /// Whether directories such as `year=2024` are columns, if not just where all files have the same ones.
+    pub directories: Option<bool>,
 }
 
 /// The format of the files that these names and patterns mean: the one that is given, or what the first file's name
@@ -61,6 +68,24 @@ pub async fn open(
             FileFaultKind::unreadable(no_way_back()),
         ));
     }
+    if given.is_none() {
+        let added = AddedColumns::of(&files, options.filename.as_deref(), options.directories);
+        if !added.names.is_empty() || options.by_name && files.len() > 1 {
+            return united::open(files, format, &options, added, state, progress).await;
+        }
+    }
+    open_alike(files, format, options, given, state, progress).await
+}
+
+/// The rows of files that have the same columns.
+pub(crate) async fn open_alike(
+    files: Vec<PathBuf>,
+    format: Format,
+    options: ReadOptions,
+    given: Option<Vec<FileColumn>>,
+    state: &SessionState,
+    progress: &ReadProgress,
+) -> Result<Arc<dyn TableProvider>, FileError> {
     if format == Format::Parquet {
         return parquet::open(&files, state).await;
     }
@@ -84,6 +109,15 @@ fn sources(files: Vec<PathBuf>) -> Result<Vec<TextSource>, FileError> {
     files.into_iter().map(TextSource::open).collect()
 }
 
+/// Further files of which a sample is read, so that columns have types for them, too.
+const SAMPLED_FILES: usize = 10;
+
+/// Files of which a sample is read beside that of the first one. A pipe would wait for its writer.
+fn others(files: &[TextSource]) -> impl Iterator<Item = &TextSource> {
+    let others = files.iter().skip(1).take(SAMPLED_FILES - 1);
+    others.filter(|file| matches!(file, TextSource::File(path) if length(path) > 0))
+}
+
 fn csv_files(
     files: Vec<PathBuf>,
     options: &ReadOptions,
@@ -93,7 +127,10 @@ fn csv_files(
         .as_deref()
         .map_or(WantedColumns::Found, WantedColumns::Given);
     let files = sources(files)?;
-    let parser = csv::inspect(&files[0], &options.csv, &wanted)?;
+    let mut parser = csv::inspect(&files[0], &options.csv, &wanted)?;
+    for other in others(&files) {
+        parser.widen(&csv::inspect(other, &options.csv, &wanted)?, &options.csv)?;
+    }
     let cutting = options
         .csv
         .cutting(&parser.dialect, Some(parser.columns.len()));
@@ -106,7 +143,12 @@ fn json_files(
     given: Option<Vec<FileColumn>>,
 ) -> Result<Arc<dyn FileSource>, FileError> {
     let files = sources(files)?;
-    let (parser, cutting) = json::inspect(&files[0], options.csv.compression, given.as_deref())?;
+    let (parser, cutting) = json::inspect(
+        &files[0],
+        others(&files),
+        options.csv.coding,
+        given.as_deref(),
+    )?;
     Ok(text_files(parser, files, cutting))
 }
 

@@ -94,7 +94,7 @@ impl<P: RecordParser + 'static> FileSource for TextFiles<P> {
         for file in &self.files {
             let length = length(file.path());
             let of_name = || Compression::of_name(&file.path().to_string_lossy());
-            let compression = self.cutting.compression.unwrap_or_else(of_name);
+            let compression = self.cutting.coding.compression.unwrap_or_else(of_name);
             bytes.of_files += length;
             bytes.of_rows += match file {
                 // Nobody knows.

@@ -2,6 +2,7 @@
 
 use crate::blocks::{Cutting, TextSource};
 use crate::csv::{self, CsvOptions, WantedColumns};
+use crate::encoding::TextCoding;
 use crate::error::FileError;
 use crate::json;
 use crate::progress::ReadProgress;
@@ -29,7 +30,7 @@ pub fn csv_rows(
 /// What is wrong with the text, which is no file and is called `text`.
 pub fn json_rows(text: &[u8], block: usize) -> Result<Vec<RecordBatch>, FileError> {
     let source = TextSource::Bytes(text.into());
-    let (parser, cutting) = json::inspect(&source, None, None)?;
+    let (parser, cutting) = json::inspect(&source, [], TextCoding::default(), None)?;
     rows(&source, &parser, Cutting { block, ..cutting })
 }
 

@@ -41,6 +41,18 @@ pub struct WriteOptions {
     pub piece_rows: usize,
 }
 
+impl WriteOptions {
+    /// With what names of such files end.
+    pub fn ending(&self) -> String {
+        let compressed = match (self.format, self.compression) {
+            (Format::Parquet | Format::Arrow, _) | (_, Compression::None) => "",
+            (_, Compression::Gzip) => ".gz",
+            (_, Compression::Zstd) => ".zst",
+        };
+        format!("{}{compressed}", self.format.name())
+    }
+}
+
 /// Writes all rows into a file, which has its name once it is finished; until then what had it is as it was. So many
 /// workers encode, and `wrote` is told of rows as they are written. Returns how many there were.
 ///

@@ -5,13 +5,11 @@ use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::buffer::NullBuffer;
 use arrow::datatypes::{DataType, Float32Type, Float64Type};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
+use eris_sql::VALUE_FORMAT;
 use std::ops::Range;
 
 /// Errors are returned, not printed into the result.
-const OPTIONS: FormatOptions<'static> = FormatOptions::new()
-    .with_display_error(false)
-    .with_timestamp_format(Some("%Y-%m-%d %H:%M:%S%.f"))
-    .with_timestamp_tz_format(Some("%Y-%m-%d %H:%M:%S%.f%:z"));
+const OPTIONS: FormatOptions<'static> = VALUE_FORMAT.with_display_error(false);
 
 /// How a value is written, which its type decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

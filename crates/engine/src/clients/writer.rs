@@ -33,6 +33,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard};
 
+/// Rows that take so much are written, although they do not fill a chunk.
+const MOST_COLLECTED: u64 = 64 << 20;
 /// Batches that may be under way to one AEU: one it works on, one that waits.
 const UNDER_WAY: usize = 2;
 
@@ -113,6 +115,7 @@ pub(crate) enum WriterLock {
 struct Collected {
     batches: Vec<RecordBatch>,
     rows: usize,
+    bytes: u64,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -405,16 +408,18 @@ impl Writer {
         self.client.flush();
     }
 
-    /// Keeps rows for a target until they fill a chunk.
+    /// Keeps rows for a target until they fill a chunk, or are many bytes.
     async fn collect(&mut self, target: usize, batch: RecordBatch) -> Result<(), EngineError> {
         let mut rest = batch;
         while rest.num_rows() > 0 {
             let collected = &mut self.collected[target];
             let room = (CHUNK_ROWS - collected.rows).min(rest.num_rows());
-            collected.batches.push(rest.slice(0, room));
+            let taken = rest.slice(0, room);
             collected.rows += room;
+            collected.bytes += row_bytes(&taken);
+            collected.batches.push(taken);
             rest = rest.slice(room, rest.num_rows() - room);
-            if collected.rows == CHUNK_ROWS {
+            if collected.rows == CHUNK_ROWS || collected.bytes >= MOST_COLLECTED {
                 let full = std::mem::take(collected);
                 self.write(target, full).await?;
             }
@@ -455,9 +460,9 @@ impl Writer {
     /// Memory for rows until they are encoded: as they are, and as much for codes and for a column in one piece. If
     /// there is none it waits for what is under way.
     async fn reserve(&mut self, collected: &Collected) -> Result<Reservation, EngineError> {
-        let bytes: u64 = collected.batches.iter().map(row_bytes).sum();
         loop {
-            let denied = match self.shared.memory.budget().try_reserve(2 * bytes) {
+            let bytes = 2 * collected.bytes;
+            let denied = match self.shared.memory.budget().try_reserve(bytes) {
                 Ok(reservation) => return Ok(reservation),
                 Err(denied) => denied,
             };

@@ -9,6 +9,7 @@ use crate::types::sql_name;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, DataFusionError, Result};
 use datafusion::logical_expr::expr::InSubquery;
+use datafusion::logical_expr::type_coercion::binary::type_union_coercion;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
 
 /// Types that have nothing in common stand where one type is needed.
@@ -118,6 +119,17 @@ fn check(place: &str, types: impl IntoIterator<Item = DataType>) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// The type that has the values of both; none if they have nothing in common.
+pub fn common_type(left: &DataType, right: &DataType) -> Option<DataType> {
+    if left == right {
+        return Some(left.clone());
+    }
+    if differ(left, right) {
+        return None;
+    }
+    type_union_coercion(left, right)
 }
 
 /// Whether these types, or parts of them, have nothing in common.

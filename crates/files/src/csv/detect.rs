@@ -4,7 +4,7 @@ use super::convert::Cells;
 use super::dialect::CsvDialect;
 use super::tokenize::{CsvField, CsvRecords, tokenize};
 use super::{CsvFiles, CsvOptions};
-use crate::blocks::{Block, Cutter, TextSource};
+use crate::blocks::{Block, Cutter, Cutting, TextSource};
 use crate::column::{ColumnRef, FileColumn};
 use crate::compression::without_ending;
 use crate::error::{FileError, FileFaultKind};
@@ -52,13 +52,13 @@ pub(crate) fn inspect(
         WantedColumns::Found if options.names.is_empty() => None,
         WantedColumns::Found => Some(options.names.len()),
     };
+    dialect.newline = newline(source, &options.cutting(&dialect, None))?;
     let mut cutter = source.cut_sample(&options.cutting(&dialect, None))?;
     let Some(block) = cutter.next()? else {
         return empty(&name, dialect, options, wanted);
     };
-    dialect.delimiter = options
-        .delimiter
-        .unwrap_or_else(|| delimiter(&dialect, &block.bytes, usual, width));
+    dialect.delimiter = (options.delimiter.clone())
+        .unwrap_or_else(|| delimiter(&dialect, &block.bytes, usual, width).into());
     let sample = CsvSample::new(&dialect, &block);
     if sample.records.len() == 0 {
         return empty(&name, dialect, options, wanted);
@@ -74,6 +74,7 @@ pub(crate) fn inspect(
             Ok(CsvFiles {
                 header,
                 columns: columns.to_vec(),
+                kinds: Vec::new(),
                 sampled: None,
                 formats: options.formats.clone(),
                 ignore_errors: options.ignore_errors,
@@ -100,6 +101,7 @@ fn empty(
             formats: options.formats.clone(),
             header: None,
             columns: columns.to_vec(),
+            kinds: Vec::new(),
             sampled: None,
             ignore_errors: options.ignore_errors,
         }),
@@ -110,17 +112,28 @@ fn empty(
     }
 }
 
+/// What ends lines: `\r`, if the text's beginning has no `\n`.
+fn newline(source: &TextSource, cutting: &Cutting) -> Result<u8, FileError> {
+    let whole = Cutting {
+        skip: 0,
+        ..cutting.clone()
+    };
+    let cutter = source.cut_sample(&whole)?;
+    let is_old = memchr::memchr(b'\n', cutter.begun()).is_none() && cutter.begun().contains(&b'\r');
+    Ok(if is_old { b'\r' } else { b'\n' })
+}
+
 /// The delimiter that cuts most records into equally many fields, and then into most.
 fn delimiter(dialect: &CsvDialect, bytes: &[u8], usual: u8, width: Option<usize>) -> u8 {
     let mut best = (usual, 0.0, 1);
     let others = DELIMITERS.into_iter().filter(|&other| other != usual);
     for delimiter in std::iter::once(usual).chain(others) {
         let dialect = CsvDialect {
-            delimiter,
+            delimiter: delimiter.into(),
             ..dialect.clone()
         };
         let mut records = CsvRecords::default();
-        let end = nth_line_end(bytes, TELLING);
+        let end = nth_line_end(&dialect, bytes, TELLING);
         let end = dialect.last_end(&bytes[..end]).unwrap_or(end);
         let faults = usize::from(tokenize(&dialect, &bytes[..end], None, &mut records).is_err());
         if records.len() == 0 {
@@ -143,8 +156,8 @@ fn delimiter(dialect: &CsvDialect, bytes: &[u8], usual: u8, width: Option<usize>
     best.0
 }
 
-fn nth_line_end(bytes: &[u8], n: usize) -> usize {
-    memchr::memchr_iter(b'\n', bytes)
+fn nth_line_end(dialect: &CsvDialect, bytes: &[u8], n: usize) -> usize {
+    memchr::memchr_iter(dialect.newline, bytes)
         .nth(n)
         .map_or(bytes.len(), |end| end + 1)
 }
@@ -319,6 +332,7 @@ fn found(
     }
     Ok(CsvFiles {
         columns: columns(options, header_names.as_deref(), &kinds)?,
+        kinds,
         dialect,
         formats: options.formats.clone(),
         header: header_names,
@@ -328,7 +342,7 @@ fn found(
 }
 
 /// The columns, with the types that were found in these kinds, or that the user has given.
-fn columns(
+pub(super) fn columns(
     options: &CsvOptions,
     header: Option<&[String]>,
     kinds: &[ValueKind],

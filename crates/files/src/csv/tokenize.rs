@@ -6,7 +6,7 @@
 //! starts  0, 13                                                  where each record begins
 //! ```
 
-use super::dialect::{CsvDialect, NEWLINE};
+use super::dialect::CsvDialect;
 
 /// A field's bytes, without its quotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,7 +99,7 @@ pub(crate) fn tokenize(
     let mut at = 0;
     while at < text.len() {
         if dialect.comment.is_some_and(|comment| comment == text[at]) {
-            at = line_end(text, at) + 1;
+            at = line_end(dialect, text, at) + 1;
             continue;
         }
         let start = at;
@@ -111,10 +111,11 @@ pub(crate) fn tokenize(
                 fault: fault.in_column(column),
             })?;
             records.fields.push(field);
-            at = end + 1;
-            if end >= text.len() || text[end] != dialect.delimiter {
+            if !dialect.delimiter.is_at(text, end) {
+                at = end + 1;
                 break;
             }
+            at = end + dialect.delimiter.width();
         }
         let mut count = records.fields.len() - first;
         let last = records.fields[first + count - 1];
@@ -159,17 +160,33 @@ fn field(dialect: &CsvDialect, text: &[u8], at: usize) -> Result<(CsvField, usiz
         return quoted(dialect, text, at);
     }
     let end = plain_end(dialect, text, at);
-    Ok((CsvField::new(at, before_line_end(text, at, end), 0), end))
+    Ok((
+        CsvField::new(at, before_line_end(dialect, text, at, end), 0),
+        end,
+    ))
 }
 
-/// The next delimiter or line end. Eight bytes are compared at once: a byte that is equal becomes zero by XOR, and the
-/// least zero byte of a word is found by arithmetic.
+/// The next delimiter or line end.
 fn plain_end(dialect: &CsvDialect, text: &[u8], mut at: usize) -> usize {
+    loop {
+        let end = delimiting_byte(dialect, text, at);
+        let is_part =
+            end < text.len() && text[end] != dialect.newline && !dialect.delimiter.is_at(text, end);
+        if !is_part {
+            return end;
+        }
+        at = end + 1;
+    }
+}
+
+/// The next line end or byte with which a delimiter begins. Eight bytes are compared at once: a byte that is equal
+/// becomes zero by XOR, and the least zero byte of a word is found by arithmetic.
+fn delimiting_byte(dialect: &CsvDialect, text: &[u8], mut at: usize) -> usize {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const TOPS: u64 = 0x8080_8080_8080_8080;
     let zeros = |word: u64| word.wrapping_sub(ONES) & !word & TOPS;
-    let delimiters = ONES * u64::from(dialect.delimiter);
-    let newlines = ONES * u64::from(NEWLINE);
+    let delimiters = ONES * u64::from(dialect.delimiter.first);
+    let newlines = ONES * u64::from(dialect.newline);
     while let Some(Ok(eight)) = text.get(at..at + 8).map(<[u8; 8]>::try_from) {
         let word = u64::from_le_bytes(eight);
         let found = zeros(word ^ delimiters) | zeros(word ^ newlines);
@@ -181,17 +198,17 @@ fn plain_end(dialect: &CsvDialect, text: &[u8], mut at: usize) -> usize {
     let rest = &text[at.min(text.len())..];
     let found = rest
         .iter()
-        .position(|&byte| byte == dialect.delimiter || byte == NEWLINE);
+        .position(|&byte| byte == dialect.delimiter.first || byte == dialect.newline);
     found.map_or(text.len(), |found| at + found)
 }
 
-fn line_end(text: &[u8], at: usize) -> usize {
-    memchr::memchr(NEWLINE, &text[at..]).map_or(text.len(), |end| at + end)
+fn line_end(dialect: &CsvDialect, text: &[u8], at: usize) -> usize {
+    memchr::memchr(dialect.newline, &text[at..]).map_or(text.len(), |end| at + end)
 }
 
 /// Where a field ends that ends at `end`: before the `\r` of a `\r\n`.
-fn before_line_end(text: &[u8], start: usize, end: usize) -> usize {
-    let at_line_end = end >= text.len() || text[end] == NEWLINE;
+fn before_line_end(dialect: &CsvDialect, text: &[u8], start: usize, end: usize) -> usize {
+    let at_line_end = end >= text.len() || text[end] == dialect.newline;
     if at_line_end && end > start && text[end - 1] == b'\r' {
         end - 1
     } else {
@@ -205,7 +222,7 @@ fn quoted(dialect: &CsvDialect, text: &[u8], at: usize) -> Result<(CsvField, usi
         .ok_or(RecordFault::Unclosed(0))?;
     let behind = closing + 1;
     let end = plain_end(dialect, text, behind);
-    if before_line_end(text, behind, end) != behind {
+    if before_line_end(dialect, text, behind, end) != behind {
         return Err(RecordFault::BehindQuote(0, behind));
     }
     let escaped = dialect

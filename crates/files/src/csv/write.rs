@@ -1,7 +1,7 @@
 //! Rows as CSV text.
 
 use crate::error::shortened;
-use crate::values::{TIMESTAMP, TIMESTAMP_ZONED};
+use crate::shown::VALUE_FORMAT;
 use datafusion::arrow::array::Array;
 use datafusion::arrow::error::ArrowError;
 use datafusion::arrow::record_batch::RecordBatch;
@@ -14,7 +14,7 @@ pub struct CsvStyle {
     /// Whether the first line names the columns.
     pub header: bool,
     /// What separates fields.
-    pub delimiter: u8,
+    pub delimiter: String,
     /// `None`: nothing is quoted.
     pub quote: Option<u8>,
     /// What is put in front of a quote within quotes.
@@ -31,7 +31,7 @@ impl Default for CsvStyle {
     fn default() -> Self {
         CsvStyle {
             header: true,
-            delimiter: b',',
+            delimiter: ",".to_owned(),
             quote: Some(b'"'),
             escape: b'"',
             null: String::new(),
@@ -53,7 +53,7 @@ impl CsvStyle {
         let mut line = String::new();
         for (at, name) in names.enumerate() {
             if at > 0 {
-                line.push(self.delimiter.into());
+                line.push_str(&self.delimiter);
             }
             self.push(&mut line, name)?;
         }
@@ -63,8 +63,9 @@ impl CsvStyle {
 
     /// A text, in quotes if it would be read as something else without.
     fn push(&self, line: &mut String, text: &str) -> Result<(), ArrowError> {
+        let first = self.delimiter.as_bytes().first().copied();
         let special = |byte: u8| {
-            matches!(byte, b'\n' | b'\r') || byte == self.delimiter || Some(byte) == self.quote
+            matches!(byte, b'\n' | b'\r') || Some(byte) == first || Some(byte) == self.quote
         };
         match self.quote {
             Some(quote) if text == self.null || text.bytes().any(special) => {
@@ -95,10 +96,13 @@ impl CsvStyle {
 /// A text that would be read as several fields, because nothing is quoted.
 pub(crate) fn format(style: &CsvStyle, batch: &RecordBatch) -> Result<String, ArrowError> {
     let timestamps = style.timestamp_format.as_deref();
-    let options = FormatOptions::default()
-        .with_date_format(style.date_format.as_deref())
-        .with_timestamp_format(Some(timestamps.unwrap_or(TIMESTAMP)))
-        .with_timestamp_tz_format(Some(timestamps.unwrap_or(TIMESTAMP_ZONED)));
+    let mut options: FormatOptions<'_> =
+        VALUE_FORMAT.with_date_format(style.date_format.as_deref());
+    if let Some(format) = timestamps {
+        options = options
+            .with_timestamp_format(Some(format))
+            .with_timestamp_tz_format(Some(format));
+    }
     let columns = batch.columns().iter();
     let columns = columns
         .map(|column| {
@@ -111,7 +115,7 @@ pub(crate) fn format(style: &CsvStyle, batch: &RecordBatch) -> Result<String, Ar
     for row in 0..batch.num_rows() {
         for (at, (nulls, formatter)) in columns.iter().enumerate() {
             if at > 0 {
-                lines.push(style.delimiter.into());
+                lines.push_str(&style.delimiter);
             }
             if nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
                 lines.push_str(&style.null);

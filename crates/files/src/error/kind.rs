@@ -78,6 +78,18 @@ pub enum FileFaultKind {
         /// The first file.
         first: PathBuf,
     },
+    /// One of its columns has nothing in common with that of another file.
+    #[error("column \"{column}\" is {found}, but {wanted} in '{}'", first.display())]
+    OtherType {
+        /// The column.
+        column: String,
+        /// SQL's name of its type.
+        found: String,
+        /// That in the files before.
+        wanted: String,
+        /// The first of these files.
+        first: PathBuf,
+    },
     /// Somebody has replaced it meanwhile.
     #[error("its columns have changed")]
     Changed,
@@ -106,7 +118,7 @@ pub enum FileFaultKind {
         /// The columns.
         wanted: usize,
         /// What separates them.
-        delimiter: char,
+        delimiter: String,
         /// The record.
         shown: String,
     },
@@ -261,8 +273,9 @@ impl FileFaultKind {
             }
             Self::NotEmpty => "export into a new directory".to_owned(),
             Self::OtherColumns { .. } | Self::OtherHeader { .. } => {
-                "read files with different columns one by one".to_owned()
+                "union_by_name => true reads files with different columns".to_owned()
             }
+            Self::OtherType { .. } => "read these files one by one".to_owned(),
             Self::FieldCount { delimiter, .. } => format!(
                 "fields are separated by '{delimiter}'; a value that holds one needs quotes around it, \
                  and another delimiter is said with DELIMITER"
@@ -274,7 +287,7 @@ impl FileFaultKind {
                 if quotes are ordinary characters in this file, say QUOTE ''"
                 .to_owned(),
             Self::NotUtf8(_) => {
-                "convert the file first, for instance: iconv -f latin1 -t utf-8".to_owned()
+                "say how it is written, for instance: encoding 'latin-1'".to_owned()
             }
             Self::MalformedJson { .. } => "each record has to be one JSON object".to_owned(),
             Self::NoObject { .. } => {

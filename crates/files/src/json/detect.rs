@@ -5,7 +5,7 @@ use super::fault::{malformed, no_object};
 use super::layout::JsonLayout;
 use crate::blocks::{Cutting, SAMPLE, TextSource};
 use crate::column::FileColumn;
-use crate::compression::Compression;
+use crate::encoding::TextCoding;
 use crate::error::{FileError, FileFaultKind, TypeOrigin};
 use crate::kind::ValueKind;
 use crate::values::ValueFormats;
@@ -15,17 +15,22 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// What the file is like, as columns that are found or given; the other files have to be alike.
-pub(crate) fn inspect(
-    source: &TextSource,
-    compression: Option<Compression>,
+/// What the file is like, as columns that are found or given; the other files have to be alike. Columns are found in a
+/// sample of these others, too.
+pub(crate) fn inspect<'a>(
+    source: &'a TextSource,
+    others: impl IntoIterator<Item = &'a TextSource>,
+    coding: TextCoding,
     given: Option<&[FileColumn]>,
 ) -> Result<(JsonFiles, Cutting), FileError> {
-    let layout = layout_of(source, compression)?;
-    let cutting = layout.cutting(compression);
+    let layout = layout_of(source, coding)?;
+    let cutting = layout.cutting(coding);
     let (columns, origin) = match given {
         Some(columns) => (columns.to_vec(), TypeOrigin::Given),
-        None => (found(source, &cutting, layout)?, TypeOrigin::Objects),
+        None => {
+            let sources: Vec<_> = [source].into_iter().chain(others).collect();
+            (found(&sources, &cutting, layout)?, TypeOrigin::Objects)
+        }
     };
     let json = JsonFiles {
         columns,
@@ -36,11 +41,8 @@ pub(crate) fn inspect(
 }
 
 /// Lines, if the first line that is not blank is an object.
-fn layout_of(
-    source: &TextSource,
-    compression: Option<Compression>,
-) -> Result<JsonLayout, FileError> {
-    let lines = JsonLayout::Lines.cutting(compression);
+fn layout_of(source: &TextSource, coding: TextCoding) -> Result<JsonLayout, FileError> {
+    let lines = JsonLayout::Lines.cutting(coding);
     let mut cutter = source.cut_sample(&lines)?;
     // Without a line end in so many bytes, it is one line or none.
     let Ok(Some(block)) = cutter.next() else {
@@ -61,28 +63,31 @@ fn layout_of(
 
 /// Columns as the first objects have them.
 fn found(
-    source: &TextSource,
+    sources: &[&TextSource],
     cutting: &Cutting,
     layout: JsonLayout,
 ) -> Result<Vec<FileColumn>, FileError> {
-    let mut cutter = source.cut_sample(cutting)?;
     let mut values = Vec::new();
     let mut members = MemberNames::default();
-    while values.len() < SAMPLE
-        && let Some(block) = cutter.next()?
-    {
-        for record in layout.records(&block.bytes) {
-            let text = &block.bytes[record.clone()];
-            let value = serde_json::from_slice::<Value>(text);
-            let value = value.map_err(|error| malformed(&block, record.start, text, &error))?;
-            if !value.is_object() {
-                return Err(no_object(&block, record.start, text));
+    for (number, source) in sources.iter().enumerate() {
+        let mut cutter = source.cut_sample(cutting)?;
+        let enough = (number + 1) * SAMPLE / sources.len();
+        while values.len() < enough
+            && let Some(block) = cutter.next()?
+        {
+            for record in layout.records(&block.bytes) {
+                let text = &block.bytes[record.clone()];
+                let value = serde_json::from_slice::<Value>(text);
+                let value = value.map_err(|error| malformed(&block, record.start, text, &error))?;
+                if !value.is_object() {
+                    return Err(no_object(&block, record.start, text));
+                }
+                values.push(value);
+                members.note(text);
             }
-            values.push(value);
-            members.note(text);
         }
     }
-    let fault = |kind| FileError::new(source.path(), kind);
+    let fault = |kind| FileError::new(sources[0].path(), kind);
     if values.is_empty() {
         return Err(fault(FileFaultKind::NoRecords("no objects in it")));
     }

@@ -1,7 +1,7 @@
 //! How objects follow each other, and where they are.
 
 use crate::blocks::{BLOCK, Boundary, Cutting, MOST_BYTES};
-use crate::compression::Compression;
+use crate::encoding::TextCoding;
 use crate::error::FileFaultKind;
 use std::ops::Range;
 use std::sync::Arc;
@@ -33,10 +33,11 @@ impl Boundary for JsonLayout {
 
 impl JsonLayout {
     /// How files of this layout are cut.
-    pub fn cutting(self, compression: Option<Compression>) -> Cutting {
+    pub fn cutting(self, coding: TextCoding) -> Cutting {
         Cutting {
             boundary: Arc::new(self),
-            compression,
+            coding,
+            newline: b'\n',
             skip: 0,
             most: MOST_BYTES,
             block: BLOCK,

@@ -2,10 +2,10 @@
 
 use arrow::array::Array;
 use arrow::record_batch::RecordBatch;
-use arrow::util::display::{ArrayFormatter, FormatOptions};
+use arrow::util::display::ArrayFormatter;
 use eris_engine::{Engine, Settings};
 use eris_numa::{HugePages, Topology};
-use eris_sql::{Database, Outcome, Session, SqlError, SqlErrorKind};
+use eris_sql::{Database, Outcome, Session, SqlError, SqlErrorKind, VALUE_FORMAT};
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -96,9 +96,8 @@ pub fn is_unsupported(error: &SqlError) -> bool {
 }
 
 fn text(batch: &RecordBatch) -> Rows {
-    let options = FormatOptions::default().with_timestamp_format(Some("%Y-%m-%d %H:%M:%S%.f"));
     let columns = batch.columns().iter().map(|column| {
-        let formatter = ArrayFormatter::try_new(column, &options);
+        let formatter = ArrayFormatter::try_new(column, &VALUE_FORMAT);
         let formatter = formatter.expect("every type of a result can be shown");
         (column.logical_nulls(), formatter)
     });

@@ -153,10 +153,16 @@ pub(crate) async fn plan_logical(
         .await
         .and_then(cancel::heed)
         .map_err(failed)?;
+    let usual = state.config().batch_size();
+    let rows = eris_exact::batch_rows(&physical, usual);
+    let mut task = task_context(context, state);
+    if rows < usual {
+        task = eris_exact::with_batch_rows(&task, rows);
+    }
     Ok(Plan {
         logical,
         physical,
-        context: task_context(context, state),
+        context: task,
         headers: Headers::default(),
     })
 }

@@ -23,7 +23,7 @@ async fn run(session: &Session, sql: &str) -> Result<(u64, Vec<RecordBatch>), Sq
 }
 
 /// Runs statements that have to succeed; the rows of the last one, their values separated by `|`.
-async fn lines(session: &Session, sql: &str) -> Vec<String> {
+pub(crate) async fn lines(session: &Session, sql: &str) -> Vec<String> {
     let mut lines = Vec::new();
     for statement in Session::split(sql).unwrap() {
         let done = run(session, statement.text()).await;
@@ -44,14 +44,14 @@ async fn lines(session: &Session, sql: &str) -> Vec<String> {
 }
 
 /// The message and the hint of a statement that has to fail.
-async fn failure(session: &Session, sql: &str) -> String {
+pub(crate) async fn failure(session: &Session, sql: &str) -> String {
     match run(session, sql).await {
         Ok(_) => panic!("{sql} has succeeded"),
         Err(error) => error.to_string(),
     }
 }
 
-fn write(directory: &TempDir, name: &str, bytes: impl AsRef<[u8]>) -> String {
+pub(crate) fn write(directory: &TempDir, name: &str, bytes: impl AsRef<[u8]>) -> String {
     let path = directory.path().join(name);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(&path, bytes).unwrap();
@@ -584,8 +584,8 @@ fn a_fault_is_told_with_its_place_and_nothing_stays() {
                 "line 1:22: COPY FROM has no option HEADR",
             ),
             (
-                "COPY t FROM 'x.csv' (DELIMITER 'ab')",
-                "option DELIMITER takes a single ASCII character",
+                "COPY t FROM 'x.csv' (DELIMITER E'a\\n')",
+                "option DELIMITER takes one or more characters other than line ends",
             ),
             (
                 "COPY t FROM 'x.csv' (NULL 'a', NULL 'b')",

@@ -5,6 +5,7 @@ mod common;
 mod ddl;
 mod explain;
 mod explain_path;
+mod file_kinds;
 mod files;
 mod indexes;
 mod introspection;

@@ -2,6 +2,7 @@
 
 use crate::error::position::Excerpt;
 use crate::error::{Mistake, SqlError};
+use eris_files::Delimiter;
 use eris_types::most_similar;
 
 /// The value of an option.
@@ -55,13 +56,23 @@ impl GivenOption {
         }
     }
 
-    /// One character of ASCII; `None` for the empty string.
-    pub fn byte(&self) -> Result<Option<u8>, SqlError> {
-        let text = match self.text()? {
+    /// What separates fields.
+    pub fn delimiter(&self) -> Result<Delimiter, SqlError> {
+        let delimiter = Delimiter::new(self.characters()?);
+        delimiter.ok_or_else(|| self.reject("one or more characters other than line ends"))
+    }
+
+    /// A text, in which a tabulator may have a name.
+    fn characters(&self) -> Result<&str, SqlError> {
+        Ok(match self.text()? {
             "\\t" | "tab" => "\t",
             text => text,
-        };
-        match text.as_bytes() {
+        })
+    }
+
+    /// One character of ASCII; `None` for the empty string.
+    pub fn byte(&self) -> Result<Option<u8>, SqlError> {
+        match self.characters()?.as_bytes() {
             [] => Ok(None),
             [byte] if byte.is_ascii() && !matches!(byte, b'\n' | b'\r') => Ok(Some(*byte)),
             _ => Err(self.reject("a single ASCII character other than a line end")),

@@ -7,12 +7,13 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::sql::sqlparser::parser::Parser;
 use eris_exact::types::column_type;
 use eris_files::{
-    ColumnRef, Compression, CsvOptions, Format, ReadOptions, ValueFormats, is_time_format,
+    ColumnRef, Compression, CsvOptions, Delimiter, Format, ReadOptions, TextEncoding, ValueFormats,
+    is_time_format,
 };
 use eris_syntax::ErisDialect;
 
 /// The options' names, for the hint of an unknown one.
-const KNOWN: [&str; 19] = [
+const KNOWN: [&str; 22] = [
     "format",
     "header",
     "delimiter",
@@ -32,6 +33,9 @@ const KNOWN: [&str; 19] = [
     "timestampformat",
     "ignore_errors",
     "encoding",
+    "union_by_name",
+    "filename",
+    "hive_partitioning",
 ];
 
 /// # Errors
@@ -52,7 +56,7 @@ pub(crate) fn read_options(
             .text()
             .is_ok_and(|text| text.eq_ignore_ascii_case("tsv"))
         {
-            read.csv.delimiter = Some(b'\t');
+            read.csv.delimiter = Some(b'\t'.into());
         }
     }
     let csv = &mut read.csv;
@@ -63,17 +67,29 @@ pub(crate) fn read_options(
         csv.ignore_errors = given.flag()?;
     }
     if let Some(given) = options.take(&["encoding"])? {
-        let name = given.text()?.to_ascii_lowercase();
-        if !matches!(name.as_str(), "utf-8" | "utf8") {
-            return Err(given.reject("UTF8 only; convert the file first, for instance with iconv"));
-        }
+        let named = TextEncoding::named(given.text()?);
+        let rejected = || given.reject("the name of an encoding: 'utf-8', 'utf-16', 'latin-1' …");
+        csv.coding.encoding = Some(named.ok_or_else(rejected)?);
     }
+    if let Some(given) = options.take(&["union_by_name"])? {
+        read.by_name = given.flag()?;
+    }
+    if let Some(given) = options.take(&["filename"])? {
+        read.filename = match given.flag() {
+            Ok(flag) => flag.then(|| "filename".to_owned()),
+            Err(_) => Some(given.text()?.to_owned()),
+        };
+    }
+    if let Some(given) = options.take(&["hive_partitioning"])? {
+        read.directories = Some(given.flag()?);
+    }
+    let csv = &mut read.csv;
     if let Some(given) = options.take(&["auto_detect"])?
         && !given.flag()?
     {
         csv.all_strings = csv.types.is_empty();
         csv.header = csv.header.or(Some(false));
-        csv.delimiter = csv.delimiter.or(Some(b','));
+        csv.delimiter = csv.delimiter.take().or(Some(b','.into()));
     }
     options.finish(what, &KNOWN)?;
     Ok(read)
@@ -85,12 +101,12 @@ fn dialect(options: &mut GivenOptions, csv: &mut CsvOptions) -> Result<(), SqlEr
         csv.header = Some(given.flag()?);
     }
     if let Some(given) = options.take(&["delimiter", "delim", "sep", "delimiters"])? {
-        let byte = given.byte()?;
-        csv.delimiter = Some(byte.ok_or_else(|| given.reject("a character"))?);
+        csv.delimiter = Some(given.delimiter()?);
     }
     if let Some(given) = options.take(&["quote"])? {
         csv.quote = Some(given.byte()?);
-        if csv.delimiter.is_some() && csv.quote == Some(csv.delimiter) {
+        let quote = csv.quote.flatten().map(Delimiter::from);
+        if quote.is_some() && csv.delimiter == quote {
             return Err(given.reject("another character than DELIMITER"));
         }
     }
@@ -104,7 +120,7 @@ fn dialect(options: &mut GivenOptions, csv: &mut CsvOptions) -> Result<(), SqlEr
         csv.skip = u64::try_from(given.number()?).map_err(|_| given.reject("a number of lines"))?;
     }
     if let Some(given) = options.take(&["compression"])? {
-        csv.compression = compression_of(&given)?;
+        csv.coding.compression = compression_of(&given)?;
     }
     Ok(())
 }

@@ -1,5 +1,7 @@
 //! COPY table or query TO a file.
 
+mod partitioned;
+
 use super::copy_from::quoted;
 use super::parse::{CopySource, CopyTo};
 use super::write_options::write_options;
@@ -24,7 +26,7 @@ pub(super) async fn run(
     copy: CopyTo,
     statement: &Statement,
 ) -> Result<Begun, SqlError> {
-    let options = write_options(copy.options, &copy.file)?;
+    let (options, keys) = write_options(copy.options, &copy.file)?;
     let plan = match copy.source {
         CopySource::Query(query) => planning::plan(context, *query, statement).await?,
         CopySource::Table(name, names) => {
@@ -44,6 +46,11 @@ pub(super) async fn run(
             planning::plan_text(&context, &query, StatementTables::new()).await?
         }
     };
+    if !keys.is_empty() {
+        let target = copy.file.into();
+        let rows = partitioned::write(context, &plan, target, options, &keys, statement).await?;
+        return Ok(Begun::Count { rows, tag: "COPY" });
+    }
     let (rows, file) = write(&plan, copy.file.into(), options).await?;
     begin_commit()?;
     file.finish().await?;

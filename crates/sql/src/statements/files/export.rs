@@ -37,7 +37,10 @@ pub(super) async fn run(context: &StatementContext, export: Export) -> Result<Be
     let target = PathBuf::from(export.directory.trim_end_matches('/'));
     let parquet = export.options.0.iter().all(|given| given.name != "format");
     let file = if parquet { "x.parquet" } else { "" };
-    let options = write_options(export.options, file)?;
+    let (options, keys) = write_options(export.options, file)?;
+    if !keys.is_empty() {
+        return Err(SqlError::not_supported("EXPORT DATABASE with PARTITION_BY"));
+    }
     let ending = options.format.name();
     let directory = DirectoryUnderWay::create(target.clone()).await?;
     let names = NameScope::now(context);

@@ -15,7 +15,7 @@ const ROW_GROUP: usize = 122_880;
 const TEXT_ROWS: usize = 32_768;
 
 /// The options' names, for the hint of an unknown one.
-const KNOWN: [&str; 11] = [
+const KNOWN: [&str; 12] = [
     "format",
     "header",
     "delimiter",
@@ -27,23 +27,32 @@ const KNOWN: [&str; 11] = [
     "row_group_size",
     "dateformat",
     "timestampformat",
+    "partition_by",
 ];
 
+/// How a file is written, and the columns whose values are directories.
+///
 /// # Errors
 /// An unknown option, or one that the format does not have.
 pub(super) fn write_options(
     mut options: GivenOptions,
     file: &str,
-) -> Result<WriteOptions, SqlError> {
+) -> Result<(WriteOptions, Vec<String>), SqlError> {
     let said = options.take(&["format"])?;
+    let keys = options.take(&["partition_by"])?;
+    let keys = keys.map_or(Ok(Vec::new()), |given| given.texts())?;
     let format = match &said {
         Some(given) => format_of(given)?,
+        None if !keys.is_empty() && !file.contains('.') => {
+            let message = "COPY to a directory needs a FORMAT, such as (FORMAT parquet)".to_owned();
+            return Err(SqlError::invalid(Mistake::InvalidParameterValue, message));
+        }
         None => Format::of_target(file)?,
     };
     let usual = file.to_ascii_lowercase();
     let mut csv = CsvStyle::default();
     if without_ending(&usual).ends_with(".tsv") {
-        csv.delimiter = b'\t';
+        csv.delimiter = "\t".to_owned();
     }
     let mut compression = Compression::of_name(file);
     let mut parquet = WriterProperties::builder()
@@ -78,13 +87,14 @@ pub(super) fn write_options(
     }
     let what = format!("COPY '{}' TO a {} file", shortened(file), format.name());
     options.finish(&what, &KNOWN)?;
-    Ok(WriteOptions {
+    let written = WriteOptions {
         format,
         csv,
         compression,
         parquet: parquet.build(),
         piece_rows,
-    })
+    };
+    Ok((written, keys))
 }
 
 fn style(options: &mut GivenOptions, csv: &mut CsvStyle) -> Result<(), SqlError> {
@@ -92,7 +102,7 @@ fn style(options: &mut GivenOptions, csv: &mut CsvStyle) -> Result<(), SqlError>
         csv.header = given.flag()?;
     }
     if let Some(given) = options.take(&["delimiter", "delim", "sep"])? {
-        csv.delimiter = given.byte()?.ok_or_else(|| given.reject("a character"))?;
+        csv.delimiter = given.delimiter()?.to_string();
     }
     if let Some(given) = options.take(&["quote"])? {
         csv.quote = given.byte()?;
