@@ -1,5 +1,6 @@
 //! INSERT, and the writing part of CREATE TABLE AS.
 
+mod literals;
 pub(crate) mod replace;
 pub(crate) mod values;
 
@@ -51,15 +52,20 @@ pub(crate) async fn insert(
                 return dml::upsert(context, table, insert, *source, &columns, statement).await;
             }
             cells.take_apart(&mut source);
-            let plan = planning::plan(context, *source, statement).await?;
-            let given = plan.physical.schema().fields().len();
+            let rows = match literals::take(&mut source) {
+                Some(rows) => rows,
+                None => planning::plan(context, *source, statement)
+                    .await?
+                    .run_into_table()?,
+            };
+            let given = rows.schema().fields().len();
             let expected = cells.width(columns.len());
             if given != expected {
                 return Err(wrong_width(&table, columns.len(), given));
             }
             let mut targets = targets(context, &table, &columns)?;
             cells.retarget(&mut targets);
-            (plan.run_into_table()?, targets)
+            (rows, targets)
         }
         None => (one_row_without_columns()?, targets(context, &table, &[])?),
     };

@@ -4,7 +4,7 @@ use crate::error::error_text::of_parser;
 use crate::error::position::Position;
 use crate::error::sql_terms::in_sql;
 use crate::error::{Mistake, SqlError, SqlErrorKind};
-use crate::text::depth;
+use crate::text::depth::{self, Excess};
 use crate::text::from_first::select_all;
 use crate::text::mistakes;
 use crate::text::operators::before_signs;
@@ -14,7 +14,9 @@ use datafusion::common::SchemaError;
 use datafusion::common::Span;
 use datafusion::error::DataFusionError;
 use datafusion::execution::FunctionRegistry;
-use datafusion::sql::sqlparser::ast::{self, ObjectName, SelectFlavor, Spanned, Value, VisitorMut};
+use datafusion::sql::sqlparser::ast::{
+    self, JoinConstraint, JoinOperator, ObjectName, SelectFlavor, Spanned, Value, VisitorMut,
+};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
@@ -263,21 +265,25 @@ pub(crate) fn after_as(statement: &Statement) -> Option<String> {
 /// Puts a tree right, and levels its long chains of operators.
 fn repair_levels(parsed: ast::Statement) -> Result<ast::Statement, SqlError> {
     let mut tree = repair(parsed);
-    match depth::level(&mut tree) {
-        true => Ok(tree),
-        false => Err(SqlError::invalid(
-            Mistake::TooComplex,
+    let (message, hint) = match depth::level(&mut tree) {
+        Ok(()) => return Ok(tree),
+        Err(Excess::Levels) => (
             format!("an expression of more than {} levels", depth::LEVELS),
-        )
-        .with_hint(Some("compute a part of it in a subquery"))),
-    }
+            "compute a part of it in a subquery",
+        ),
+        Err(Excess::Parts) => (
+            format!("a statement of more than {} expressions", depth::PARTS),
+            "INSERT values into a table, and query that",
+        ),
+    };
+    Err(SqlError::invalid(Mistake::TooComplex, message).with_hint(Some(hint)))
 }
 
 /// Puts right where the parser deviates from SQL: a number with an exponent is a DOUBLE, and what follows
 /// `IS DISTINCT FROM` ends before AND and OR. `FROM t SELECT a` is `SELECT a FROM t`.
 fn repair(mut tree: ast::Statement) -> ast::Statement {
     // The visitors never break off.
-    let _ = walk_mut(&mut tree, &mut FromFirst);
+    let _ = walk_mut(&mut tree, &mut Selects);
     let _ = expressions_mut(&mut tree, |expr| {
         match expr {
             ast::Expr::Value(value) => {
@@ -301,14 +307,27 @@ fn repair(mut tree: ast::Statement) -> ast::Statement {
     tree
 }
 
-/// Makes `FROM t SELECT a` a query like others.
-struct FromFirst;
+/// Makes `FROM t SELECT a` a query like others. `SEMI JOIN` is `LEFT SEMI JOIN`.
+struct Selects;
 
-impl VisitorMut for FromFirst {
+impl VisitorMut for Selects {
     type Break = ();
 
     fn pre_visit_select(&mut self, select: &mut ast::Select) -> ControlFlow<()> {
         select.flavor = SelectFlavor::Standard;
+        for join in select.from.iter_mut().flat_map(|from| &mut from.joins) {
+            match &mut join.join_operator {
+                JoinOperator::Semi(condition) => {
+                    let condition = std::mem::replace(condition, JoinConstraint::None);
+                    join.join_operator = JoinOperator::LeftSemi(condition);
+                }
+                JoinOperator::Anti(condition) => {
+                    let condition = std::mem::replace(condition, JoinConstraint::None);
+                    join.join_operator = JoinOperator::LeftAnti(condition);
+                }
+                _ => {}
+            }
+        }
         ControlFlow::Continue(())
     }
 }

@@ -2,9 +2,10 @@
 
 use crate::error::{Mistake, SqlError, SqlErrorKind};
 use crate::text::identifier::{last_name, normalize};
+use crate::text::limits;
 use datafusion::sql::sqlparser::ast::{
-    Join, JoinConstraint, JoinOperator, ObjectName, Query, Select, SetExpr, TableFactor,
-    TableWithJoins, Visitor,
+    Join, JoinConstraint, JoinOperator, ObjectName, Query, Select, TableFactor, TableWithJoins,
+    Visitor,
 };
 use eris_syntax::walk;
 use std::collections::HashSet;
@@ -23,32 +24,27 @@ struct Clauses;
 impl Visitor for Clauses {
     type Break = Box<SqlError>;
 
-    fn pre_visit_table_factor(&mut self, table: &TableFactor) -> ControlFlow<Box<SqlError>> {
-        match table {
-            TableFactor::Table {
-                sample: Some(_), ..
-            }
-            | TableFactor::Derived {
-                sample: Some(_), ..
-            } => ControlFlow::Break(Box::new(SqlError::not_supported("TABLESAMPLE"))),
-            _ => ControlFlow::Continue(()),
-        }
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<Box<SqlError>> {
+        heed(limits::with(query))
     }
 
-    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<Box<SqlError>> {
-        match &*query.body {
-            SetExpr::Select(select) => {
-                if let Some(error) = same_name(select) {
-                    return ControlFlow::Break(Box::new(error));
-                }
-                let joins = select.from.iter().flat_map(|from| &from.joins);
-                match joins.map(join).find(Option::is_some).flatten() {
-                    Some(error) => ControlFlow::Break(Box::new(error)),
-                    None => ControlFlow::Continue(()),
-                }
-            }
-            _ => ControlFlow::Continue(()),
-        }
+    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<Box<SqlError>> {
+        let joins = || {
+            let mut joins = select.from.iter().flat_map(|from| &from.joins);
+            joins.find_map(join)
+        };
+        heed(
+            limits::list(select)
+                .or_else(|| same_name(select))
+                .or_else(joins),
+        )
+    }
+}
+
+fn heed(error: Option<SqlError>) -> ControlFlow<Box<SqlError>> {
+    match error {
+        Some(error) => ControlFlow::Break(Box::new(error)),
+        None => ControlFlow::Continue(()),
     }
 }
 

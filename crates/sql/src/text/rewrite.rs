@@ -5,6 +5,7 @@ use crate::error::SqlError;
 use crate::text::names::{Headers, make_unique};
 use crate::text::nested_with;
 use crate::text::reject;
+use crate::text::sample;
 use crate::text::set_all;
 use crate::text::shorthand;
 use crate::text::using;
@@ -15,6 +16,7 @@ use datafusion::sql::sqlparser::ast::Query;
 /// # Errors
 /// What DataFusion would ignore, and what cannot be written out.
 pub(crate) fn rewrite(query: &mut Query) -> Result<Headers, SqlError> {
+    sample::write_out(query)?;
     reject::ignored(query)?;
     nested_with::rename(query);
     let headers = Headers::of(query);

@@ -28,7 +28,7 @@ use std::ops::ControlFlow;
 use std::sync::LazyLock;
 
 /// Other names of functions, with the same arguments.
-const NAMES: [(&str, &str); 23] = [
+const NAMES: [(&str, &str); 25] = [
     ("sign", "signum"),
     ("variance", "var_samp"),
     ("first", "first_value"),
@@ -52,10 +52,12 @@ const NAMES: [(&str, &str); 23] = [
     ("group_concat", "string_agg"),
     ("every", "bool_and"),
     ("list", "array_agg"),
+    ("gen_random_uuid", "uuid"),
+    ("approx_quantile", "approx_percentile_cont"),
 ];
 
 /// Functions of as many arguments as the highest number, as expressions over them.
-const EXPRESSIONS: [(&str, &str); 36] = [
+const EXPRESSIONS: [(&str, &str); 43] = [
     ("year", "date_part('year', $1)"),
     ("quarter", "date_part('quarter', $1)"),
     ("month", "date_part('month', $1)"),
@@ -122,6 +124,26 @@ const EXPRESSIONS: [(&str, &str); 36] = [
         "CASE WHEN $1 IS NULL THEN NULL ELSE coalesce(array_element(regexp_match($1, '(' || $2 || ')'), $3 + 1), '') END",
     ),
     ("isodow", "date_part('isodow', $1)"),
+    ("strptime", "CAST(to_timestamp($1, $2) AS TIMESTAMP)"),
+    ("sha256", "encode(sha256($1), 'hex')"),
+    (
+        "epoch_ms",
+        "CAST(round(1000 * date_part('epoch', $1)) AS BIGINT)",
+    ),
+    (
+        "epoch_us",
+        "CAST(round(1000000 * date_part('epoch', $1)) AS BIGINT)",
+    ),
+    (
+        "make_timestamp",
+        "(CAST(make_date($1, $2, $3) AS TIMESTAMP) + CAST($4 || ' hours ' || $5 || ' minutes ' || $6 || ' seconds' AS INTERVAL))",
+    ),
+    // Buckets of days begin with a Monday.
+    ("time_bucket", "date_bin($1, $2, TIMESTAMP '2000-01-03')"),
+    (
+        "time_bucket_of_months",
+        "date_bin($1, $2, TIMESTAMP '2000-01-01')",
+    ),
 ];
 
 /// Other names of what is written as an expression.
@@ -129,7 +151,7 @@ const SAME: [(&str, &str); 1] = [("countif", "count_if")];
 
 static TEMPLATES: LazyLock<HashMap<(&str, usize), Expr>> = LazyLock::new(|| {
     let parsed = EXPRESSIONS.iter().map(|(name, text)| {
-        let arguments = (1..=3)
+        let arguments = (1..=6)
             .rev()
             .find(|number| text.contains(&format!("${number}")));
         ((*name, arguments.unwrap_or(0)), template(text))
@@ -386,8 +408,18 @@ fn call(function: &mut Function) -> Option<Expr> {
         let part = text(&arguments.remove(0))?.to_lowercase();
         name = format!("date_diff_{}", part.trim_end_matches('s'));
     }
+    if name == "time_bucket" && arguments.first().is_some_and(is_of_months) {
+        name = "time_bucket_of_months".to_owned();
+    }
     let template = TEMPLATES.get(&(name.as_str(), arguments.len()))?;
     Some(fill(template, &arguments))
+}
+
+/// Whether an interval is written in months, or in units of months.
+fn is_of_months(interval: &Expr) -> bool {
+    let written = interval.to_string().to_lowercase();
+    let units = ["mon", "quarter", "year", "decade", "centur", "millen"];
+    units.iter().any(|unit| written.contains(unit))
 }
 
 /// The field in `{'a': 1}.a` as a string, which the planner wants.
@@ -403,8 +435,15 @@ fn field_of_struct(access: &mut AccessExpr) {
 /// `{'name': value}` became, as it is.
 fn named(argument: FunctionArg) -> Vec<FunctionArg> {
     let unnamed = |expr| FunctionArg::Unnamed(FunctionArgExpr::Expr(expr));
-    let FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) = argument else {
-        return vec![argument];
+    let string = |name: &Ident| Expr::value(Value::SingleQuotedString(normalize(name)));
+    let expr = match argument {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => expr,
+        FunctionArg::Named {
+            name,
+            arg: FunctionArgExpr::Expr(value),
+            ..
+        } => return vec![unnamed(string(&name)), unnamed(value)],
+        other => return vec![other],
     };
     match expr {
         Expr::BinaryOp {
@@ -413,10 +452,9 @@ fn named(argument: FunctionArg) -> Vec<FunctionArg> {
             right,
         } => {
             let name = match *left {
-                Expr::Identifier(name) => normalize(&name),
-                other => other.to_string(),
+                Expr::Identifier(name) => string(&name),
+                other => Expr::value(Value::SingleQuotedString(other.to_string())),
             };
-            let name = Expr::value(Value::SingleQuotedString(name));
             vec![unnamed(name), unnamed(*right)]
         }
         other => vec![unnamed(other)],
