@@ -1,6 +1,7 @@
 //! Arrow's IPC files and streams: batches as they are, file by file.
 
 use crate::compression::Counted;
+use crate::contained::contained;
 use crate::error::{FileError, FileFaultKind};
 use crate::progress::ReadProgress;
 use crate::scan::{FileBytes, FileReading, FileSource, length};
@@ -8,13 +9,16 @@ use crate::share::SharedFiles;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::arrow::error::ArrowError;
 use datafusion::arrow::ipc::reader::{FileReader, StreamReader};
+use datafusion::arrow::ipc::root_as_footer;
 use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
-use std::io::{BufReader, Read, Seek};
+use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// With what an IPC file begins, and a stream does not.
 const MAGIC: &[u8] = b"ARROW1";
+/// Bytes of the footer's length, in front of the mark at the end.
+const FOOTER_LENGTH: usize = 4;
 
 type Batches = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>;
 
@@ -61,6 +65,8 @@ fn open(
         let is_file = file.read_exact(&mut magic).is_ok() && magic == MAGIC;
         file.rewind()?;
         Ok(if is_file {
+            check_blocks(&mut file)?;
+            file.rewind()?;
             let schema = FileReader::try_new(&mut file, None)?.schema();
             file.rewind()?;
             (schema, Box::new(FileReader::try_new(file, columns)?))
@@ -70,7 +76,48 @@ fn open(
             (whole, Box::new(StreamReader::try_new(file, columns)?))
         })
     };
-    opened().map_err(|error| broken(path, error))
+    undamaged(opened).map_err(|error| broken(path, error))
+}
+
+/// Rejects a file whose footer tells of blocks that are not in it. The reader would allocate what it says they take.
+fn check_blocks(file: &mut (impl Read + Seek)) -> Result<(), ArrowError> {
+    let damaged = || ArrowError::IpcError("the footer tells of more than there is".to_owned());
+    let length = file.seek(SeekFrom::End(0))?;
+    let end = (FOOTER_LENGTH + MAGIC.len()) as u64;
+    file.seek(SeekFrom::Start(
+        length.checked_sub(end).ok_or_else(damaged)?,
+    ))?;
+    let mut size = [0; FOOTER_LENGTH];
+    file.read_exact(&mut size)?;
+    let size = u64::try_from(i32::from_le_bytes(size)).map_err(|_| damaged())?;
+    let start = length.checked_sub(end + size).ok_or_else(damaged)?;
+    file.seek(SeekFrom::Start(start))?;
+    let mut footer = vec![0; size as usize];
+    file.read_exact(&mut footer)?;
+    let footer = root_as_footer(&footer).map_err(|_| damaged())?;
+    let blocks = footer.recordBatches().into_iter().flatten();
+    for block in blocks.chain(footer.dictionaries().into_iter().flatten()) {
+        let parts = [
+            block.offset(),
+            block.metaDataLength().into(),
+            block.bodyLength(),
+        ];
+        let mut behind = 0_u64;
+        for part in parts {
+            let part = u64::try_from(part).map_err(|_| damaged())?;
+            behind = behind.checked_add(part).ok_or_else(damaged)?;
+        }
+        if behind > length {
+            return Err(damaged());
+        }
+    }
+    Ok(())
+}
+
+/// Work of the reader, which panics at some damage.
+fn undamaged<T>(work: impl FnOnce() -> Result<T, ArrowError>) -> Result<T, ArrowError> {
+    let missing = || ArrowError::IpcError("a part is missing".to_owned());
+    contained(work).unwrap_or_else(|| Err(missing()))
 }
 
 /// The error of a file that cannot be read as what its name says.
@@ -137,10 +184,14 @@ impl IpcReading {
             columns.dedup();
             *batches = Some(open(path, Some(columns), &self.progress)?.1);
         }
-        let next = batches.as_mut().and_then(Iterator::next);
-        drop(batches);
         let why = |error: ArrowError| broken(path, error);
-        let Some(batch) = next.transpose().map_err(why)? else {
+        let next = undamaged(|| batches.as_mut().and_then(Iterator::next).transpose());
+        if next.is_err() {
+            // What a reader gives behind an error is no row of the file.
+            *batches = Some(Box::new(std::iter::empty()));
+        }
+        drop(batches);
+        let Some(batch) = next.map_err(why)? else {
             return Ok(None);
         };
         let arrays = self.schema.fields().iter().map(|field| {

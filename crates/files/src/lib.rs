@@ -27,6 +27,7 @@ mod blocking;
 mod blocks;
 mod column;
 mod compression;
+mod contained;
 mod csv;
 mod directory;
 mod encoding;

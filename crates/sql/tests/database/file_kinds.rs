@@ -1,7 +1,7 @@
 //! Kinds of files: line ends, delimiters, encodings, columns that differ, directories that are columns.
 
 use crate::common::{block_on, database};
-use crate::files::{failure, lines, write};
+use crate::files::{failure, lines, run, write};
 use tempfile::TempDir;
 
 /// A session over a directory with these files, in which names of files begin with `{}`.
@@ -162,5 +162,32 @@ fn a_comma_too_many_is_an_error_everywhere() {
             let message = failure(&session, &sql).await;
             assert!(message.contains("line 3: character 8"), "{message}");
         }
+    });
+}
+
+#[test]
+fn a_damaged_arrow_file_is_named() {
+    block_on(async {
+        let database = database(1, 2);
+        let session = database.session();
+        let directory = TempDir::new().unwrap();
+        let path = directory.path().join("a.arrow");
+        let file = path.to_str().unwrap().to_owned();
+        let rows = "SELECT i, 's' || i AS s FROM range(50) r(i)";
+        lines(&session, &format!("COPY ({rows}) TO '{file}'")).await;
+        let whole = std::fs::read(&path).unwrap();
+        let mut damaged = 0;
+        for place in (0..whole.len()).step_by(5) {
+            let mut bytes = whole.clone();
+            bytes[place] ^= 0x41;
+            std::fs::write(&path, bytes).unwrap();
+            let read = format!("SELECT count(i), count(s) FROM '{file}'");
+            if let Err(error) = run(&session, &read).await {
+                let message = error.to_string();
+                assert!(message.contains(&file), "byte {place}: {message}");
+                damaged += 1;
+            }
+        }
+        assert!(damaged > 0);
     });
 }

@@ -14,7 +14,7 @@ fn small() -> Database {
     database(1, 2)
 }
 
-async fn run(session: &Session, sql: &str) -> Result<(u64, Vec<RecordBatch>), SqlError> {
+pub(crate) async fn run(session: &Session, sql: &str) -> Result<(u64, Vec<RecordBatch>), SqlError> {
     match session.execute(sql).await? {
         Outcome::Rows(rows) => Ok((0, rows.collect().await?)),
         Outcome::Count { rows, .. } => Ok((rows, Vec::new())),
