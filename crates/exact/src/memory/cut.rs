@@ -25,8 +25,10 @@ use std::sync::Arc;
 
 /// Bytes of a batch that is cut.
 const BYTES: u64 = 8 << 20;
-/// Rows that are narrower than this need no cut: some thousands of them take no more than operators hold anyway.
+/// Rows that a node makes no wider need no cut: some thousands of them take no more than operators hold anyway.
 const WIDE: u64 = 4 << 10;
+/// The same for rows that are read. Of many columns, they are read faster by the thousand.
+const WIDE_READ: u64 = 32 << 10;
 
 /// The rule. It runs last, for its node must stay where it is.
 #[derive(Debug)]
@@ -68,8 +70,13 @@ fn cut(plan: Arc<dyn ExecutionPlan>) -> Result<(Arc<dyn ExecutionPlan>, Vec<u64>
         [child] => row.max(widths::while_evaluated(&plan, child)?),
         _ => row,
     };
-    if row > WIDE {
-        let rows = (BYTES / row).max(1) as usize;
+    let rows = (BYTES / row.max(1)).max(1) as usize;
+    // What only hands wide rows on gets few of them at once.
+    let of_inputs = widths
+        .iter()
+        .flatten()
+        .fold(0_u64, |sum, width| sum.saturating_add(*width));
+    if row > WIDE && row / 2 > of_inputs {
         for input in &mut inputs {
             *input = CutBatchesExec::over(Arc::clone(input), rows);
         }
@@ -85,8 +92,8 @@ fn cut(plan: Arc<dyn ExecutionPlan>) -> Result<(Arc<dyn ExecutionPlan>, Vec<u64>
         }
         false => plan,
     };
-    if row > WIDE && children.is_empty() {
-        plan = CutBatchesExec::over(plan, (BYTES / row).max(1) as usize);
+    if row > WIDE_READ && children.is_empty() {
+        plan = CutBatchesExec::over(plan, rows);
     }
     Ok((plan, own))
 }

@@ -82,6 +82,10 @@ fn files_of_different_columns() {
             "file '{path}/2.parquet': column \"a\" is DATE, but BIGINT in '{path}/1.parquet'"
         );
         assert!(message.contains(&expected), "{message}");
+        lines(&session, "CREATE TABLE t (a INT)").await;
+        let copied = format!("COPY t FROM '{path}/*.csv' (UNION_BY_NAME true)");
+        let message = failure(&session, &copied).await;
+        assert!(message.contains("has no option UNION_BY_NAME"), "{message}");
     });
 }
 

@@ -13,7 +13,7 @@ use eris_files::{
 use eris_syntax::ErisDialect;
 
 /// The options' names, for the hint of an unknown one.
-const KNOWN: [&str; 22] = [
+const KNOWN: [&str; 19] = [
     "format",
     "header",
     "delimiter",
@@ -33,10 +33,9 @@ const KNOWN: [&str; 22] = [
     "timestampformat",
     "ignore_errors",
     "encoding",
-    "union_by_name",
-    "filename",
-    "hive_partitioning",
 ];
+/// Those of functions only: the columns of COPY are the table's.
+const KNOWN_OF_FUNCTIONS: [&str; 3] = ["union_by_name", "filename", "hive_partitioning"];
 
 /// # Errors
 /// An unknown option, or a value that it cannot have.
@@ -71,6 +70,24 @@ pub(crate) fn read_options(
         let rejected = || given.reject("the name of an encoding: 'utf-8', 'utf-16', 'latin-1' …");
         csv.coding.encoding = Some(named.ok_or_else(rejected)?);
     }
+    if let Some(given) = options.take(&["auto_detect"])?
+        && !given.flag()?
+    {
+        csv.all_strings = csv.types.is_empty();
+        csv.header = csv.header.or(Some(false));
+        csv.delimiter = csv.delimiter.take().or(Some(b','.into()));
+    }
+    let mut known = KNOWN.to_vec();
+    if format.is_some() {
+        files_together(&mut options, &mut read)?;
+        known.extend(KNOWN_OF_FUNCTIONS);
+    }
+    options.finish(what, &known)?;
+    Ok(read)
+}
+
+/// What columns several files have together.
+fn files_together(options: &mut GivenOptions, read: &mut ReadOptions) -> Result<(), SqlError> {
     if let Some(given) = options.take(&["union_by_name"])? {
         read.by_name = given.flag()?;
     }
@@ -83,16 +100,7 @@ pub(crate) fn read_options(
     if let Some(given) = options.take(&["hive_partitioning"])? {
         read.directories = Some(given.flag()?);
     }
-    let csv = &mut read.csv;
-    if let Some(given) = options.take(&["auto_detect"])?
-        && !given.flag()?
-    {
-        csv.all_strings = csv.types.is_empty();
-        csv.header = csv.header.or(Some(false));
-        csv.delimiter = csv.delimiter.take().or(Some(b','.into()));
-    }
-    options.finish(what, &KNOWN)?;
-    Ok(read)
+    Ok(())
 }
 
 /// What separates records and fields.
