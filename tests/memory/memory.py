@@ -24,6 +24,7 @@ MANY = "CREATE TABLE many AS SELECT i, i % 1000 AS k FROM range(3000000) r(i);"
 
 # These hold too much for a moment, and fail or answer then. Why, and the next step:
 YET = {
+    "CREATE TABLE wide": "rows that wait to be written are reserved when they are (626 to 669 MB)",
     "count(DISTINCT s)": "an aggregate's buffer of strings doubles before it asks for memory",
     "GROUP BY s)": "the same",
     "string_agg(CAST(i AS VARCHAR)": "the groups' strings are handed on in one batch",

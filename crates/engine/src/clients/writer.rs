@@ -34,7 +34,7 @@ use std::task::{Context, Poll};
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard};
 
 /// Rows that take so much are written, although they do not fill a chunk.
-const MOST_COLLECTED: u64 = 64 << 20;
+const MOST_COLLECTED: u64 = 32 << 20;
 /// Batches that may be under way to one AEU: one it works on, one that waits.
 const UNDER_WAY: usize = 2;
 
