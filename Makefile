@@ -22,7 +22,8 @@ SSB ?=
 DEMO ?= --breakdown
 NUMA ?=
 # Targets of `make fuzz`, as crate/target.
-FUZZ ?= index/art fragment/wire sql/sql sql/csv sql/json
+FUZZ ?= index/art fragment/wire sql/sql sql/csv sql/json sql/parquet sql/arrow
+FUZZ_SECONDS ?= 60
 ERIS := $(CARGO_TARGET_DIR)/release/eris
 RIVALS := $(ERIS_CACHE)/target-rivals/release/rivals
 # The parts of `make test`; how long each took, and what it printed if it may be skipped.
@@ -128,13 +129,13 @@ test-oracle: build ## the same data and queries in DuckDB, results compared
 	fi
 
 .PHONY: fuzz
-fuzz: cargo ## inputs chosen by coverage: index, fragments, SQL text, CSV, JSON (a minute each; FUZZ=sql/csv; needs cargo-fuzz)
+fuzz: cargo ## inputs chosen by coverage: index, fragments, SQL text, files (a minute each; FUZZ=sql/csv FUZZ_SECONDS=600; needs cargo-fuzz)
 	@for target in $(FUZZ); do \
 	  crate=crates/$${target%/*} name=$${target#*/} found=$(ERIS_CACHE)/fuzz/$$target; \
 	  mkdir -p $$found; \
 	  seeds=$$(test ! -d $$crate/fuzz/seeds/$$name || echo fuzz/seeds/$$name); \
 	  (cd $$crate && CARGO_TARGET_DIR=$(ERIS_CACHE)/target-fuzz \
-	    cargo +nightly fuzz run $$name $$found $$seeds -- -max_total_time=60); \
+	    cargo +nightly fuzz run $$name $$found $$seeds -- -max_total_time=$(FUZZ_SECONDS)) || exit 1; \
 	done
 
 .PHONY: slt
@@ -158,7 +159,7 @@ nightly: cargo ## the long version: 10,000 seeds, ten minutes of torture, Miri, 
 	CARGO_TARGET_DIR=$(ERIS_CACHE)/target-rivals cargo test --release --manifest-path bench/rivals/Cargo.toml
 	cargo install --locked --root $(ERIS_CACHE)/tools cargo-fuzz cargo-deny
 	PATH=$(ERIS_CACHE)/tools/bin:$$PATH cargo deny check licenses bans sources
-	PATH=$(ERIS_CACHE)/tools/bin:$$PATH $(MAKE) fuzz
+	PATH=$(ERIS_CACHE)/tools/bin:$$PATH $(MAKE) fuzz FUZZ_SECONDS=600
 	ERIS_ORACLE_SCALE=3 ERIS_ORACLE_SEED=clock $(MAKE) test-oracle
 	$(MAKE) test-memory
 

@@ -7,7 +7,8 @@
     differential.py --keep DIR               leaves the tables and the script of each round there
 
 Round r of seed s is round 0 of seed s + r, so every failure names the seed that repeats it alone. What is generated and
-what is left out: common/random_tables.py, common/random_changes.py, common/random_queries.py, common/random_wide.py.
+what is left out: common/random_tables.py, common/random_changes.py, common/random_queries.py, common/random_wide.py,
+common/random_correlated.py.
 
 Exit status: 0 all results agree, 1 some do not, 2 the command line is wrong.
 """
@@ -26,6 +27,7 @@ from common.benchmark import load_statement
 from common.compare import difference
 from common.process import StatementFailed, run_statements
 from common.random_changes import change
+from common.random_correlated import CorrelatedGenerator
 from common.random_queries import Query
 from common.random_wide import WideGenerator
 from common.random_tables import make_rewritten, make_table, make_view
@@ -38,6 +40,8 @@ SMALL = [0, 1, 2, 100, 1_023, 1_024, 1_025, 5_000]
 def main():
     options = rounds.parser(__doc__, "ERIS_ORACLE_ROUNDS", len(LARGE), "tables")
     options.add_argument("--queries", type=int, default=45, help="queries of a round [%(default)s]")
+    correlated = "queries of a round with subqueries that refer to rows around them [%(default)s]"
+    options.add_argument("--correlated", type=int, default=15, help=correlated)
     options.add_argument("--changes", type=int, default=12, help="changes of a round [%(default)s]")
     options.add_argument("--keep", metavar="DIR", help="keep tables and scripts here")
     return rounds.play(options.parse_args(), play_round)
@@ -72,6 +76,12 @@ def play_round(binary, seed, topologies, options):
         queries, expected = [], []
         for _ in range(options.queries):
             query, rows = draw_query(generator, oracle)
+            queries.append(query)
+            expected.append(rows)
+        # Drawn apart, for the same reason as the changes.
+        correlated = CorrelatedGenerator(random.Random(f"correlated {seed}"), [table for table in tables if table.name != "e"])
+        for _ in range(options.correlated):
+            query, rows = draw_query(correlated, oracle)
             queries.append(query)
             expected.append(rows)
         for table in changed:

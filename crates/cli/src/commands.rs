@@ -6,6 +6,7 @@ mod arguments;
 mod command;
 pub mod copy;
 mod describe;
+mod dump;
 mod edit;
 mod list;
 mod run;
@@ -60,7 +61,8 @@ pub fn parse(text: &str) -> Result<Command, CommandError> {
         "\\!" | "\\copy" => Vec::new(),
         _ => words(text).map_err(usage)?,
     };
-    (spec.read)(&Arguments { text, words }).map_err(usage)
+    let more = bare.ends_with('+');
+    (spec.read)(&Arguments { text, words, more }).map_err(usage)
 }
 
 /// The name that was probably meant.
@@ -92,8 +94,10 @@ mod tests {
         for (texts, expected) in [
             (
                 &["\\dt", ".tables", "\\dt;"][..],
-                Command::Tables(String::new()),
+                Command::Tables(String::new(), false),
             ),
+            (&["\\dt+ a"], Command::Tables("a".into(), true)),
+            (&["\\d+ t"], Command::DescribeMore(Some("t".into()))),
             (
                 &["\\d t", "\\d t;", "\\d \"t\""],
                 Command::Describe(Some("t".into())),

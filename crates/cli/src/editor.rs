@@ -17,7 +17,7 @@ mod keywords;
 use crate::places;
 use crate::units;
 use complete::SqlCompleter;
-use eris_sql::Database;
+use eris_sql::Session;
 use highlight::SqlHighlighter;
 use rustyline::completion::Completer;
 use rustyline::error::ReadlineError;
@@ -43,11 +43,11 @@ pub struct Editor {
 }
 
 impl Editor {
-    /// An editor that completes what is in the database.
+    /// An editor that completes what the session sees.
     ///
     /// # Errors
     /// The terminal does not work.
-    pub fn new(database: &Database) -> Result<Self, ReadlineError> {
+    pub fn new(session: &Session) -> Result<Self, ReadlineError> {
         let config = Config::builder()
             .max_history_size(REMEMBERED)?
             .history_ignore_dups(true)?
@@ -62,7 +62,7 @@ impl Editor {
         let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let coloured = std::io::stdout().is_terminal() && !no_color;
         editor.set_helper(Some(SqlHelper {
-            completer: SqlCompleter::new(database.clone()),
+            completer: SqlCompleter::new(session.clone()),
             highlighter: SqlHighlighter,
         }));
         keys::bind(&mut editor, coloured);

@@ -19,6 +19,7 @@ mod record;
 mod table;
 mod writer;
 
+pub use cell::{Cells, Kind};
 pub use layout::{Expanded, Layout, Shown};
 pub use writer::{FormatError, ResultWriter};
 

@@ -7,7 +7,6 @@ use crate::editor::Editor;
 use crate::format::FormatError;
 use crate::interrupt::Heard;
 use crate::runner::{Flow, Runner};
-use eris_sql::Database;
 use rustyline::error::ReadlineError;
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -25,8 +24,8 @@ pub enum ShellError {
 }
 
 /// Reads and runs input until the user leaves.
-pub fn run(runner: &mut Runner, database: &Database, runtime: &Runtime) -> Result<(), ShellError> {
-    let mut editor = Editor::new(database)?;
+pub fn run(runner: &mut Runner, runtime: &Runtime) -> Result<(), ShellError> {
+    let mut editor = Editor::new(runner.session())?;
     forget_interrupts(runtime);
     println!(
         "Eris {} – \\? for help, \\q to leave. Data lives as long as this shell.",

@@ -32,6 +32,7 @@ mod script_error;
 mod settings;
 mod ssb;
 mod units;
+mod variables;
 
 use args::{Cli, Command, Source};
 use eris_engine::{Engine, Settings};
@@ -166,7 +167,7 @@ fn statements(
     let shown = settings::Settings::new(format, interactive);
     let mut runner = Runner::new(database.session(), shown, footer);
     if interactive {
-        return Ok(interactive::run(&mut runner, &database, runtime)?);
+        return Ok(interactive::run(&mut runner, runtime)?);
     }
     runtime.block_on(async {
         tokio::select! {

@@ -11,9 +11,11 @@ use crate::pager::{Pager, Screen};
 use crate::script_error::ScriptError;
 use crate::settings::Settings;
 use crate::units::{self, Unit};
+use crate::variables::Variables;
 use arrow::array::RecordBatch;
 use eris_sql::{Outcome, QueryStream, Session, Statement};
 use futures::StreamExt;
+use std::borrow::Cow;
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
@@ -42,12 +44,21 @@ pub struct Runner {
     pub(crate) last: Option<Statement>,
     /// Whether the result of the running statement becomes one line per value, whatever the settings say.
     expanded: bool,
+    /// The variables of `\set`.
+    pub(crate) variables: Variables,
+    /// Whether only the next result goes to the file.
+    pub(crate) once: bool,
     /// Files that are being included.
     pub(crate) depth: usize,
     interrupt: Interrupt,
 }
 
 impl Runner {
+    /// The session in which it runs statements.
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
     /// Prints results to standard output. With `footer`, people are reading along.
     pub fn new(session: Session, settings: Settings, footer: bool) -> Self {
         Runner {
@@ -57,6 +68,8 @@ impl Runner {
             footer,
             last: None,
             expanded: false,
+            variables: Variables::default(),
+            once: false,
             depth: 0,
             interrupt: Interrupt::default(),
         }
@@ -93,6 +106,10 @@ impl Runner {
     pub fn cancelled(&mut self) {
         self.depth = 0;
         self.expanded = false;
+        if std::mem::take(&mut self.once) {
+            // What was written stays; a full disk is told by the next statement.
+            let _ = self.output.redirect(None);
+        }
     }
 
     async fn units(&mut self, units: Vec<Unit>) -> Result<Flow, ScriptError> {
@@ -101,19 +118,18 @@ impl Runner {
             && let Some(unit) = units.next()
         {
             let flow = match unit {
-                Unit::Statement(statement) if units.peek().is_some_and(watches) => {
-                    self.last = Some(statement);
-                    Flow::Continue
-                }
                 Unit::Statement(statement) => {
-                    if self.settings.echo {
-                        writeln!(self.output, "{};", statement.text())?;
+                    let mut statements = self.with_values(statement)?;
+                    // Only the last one is what a command ends.
+                    let last = statements.pop();
+                    for statement in statements {
+                        self.one(statement, false).await?;
                     }
-                    self.last = Some(statement.clone());
-                    self.expanded = units.peek().is_some_and(expands);
-                    let done = self.statement(&statement, self.settings.pager).await;
-                    self.expanded = false;
-                    done?;
+                    match last {
+                        Some(last) if units.peek().is_some_and(watches) => self.last = Some(last),
+                        Some(last) => self.one(last, units.peek().is_some_and(expands)).await?,
+                        None => {}
+                    }
                     Flow::Continue
                 }
                 Unit::Command(command) => self.command(&command).await?,
@@ -124,6 +140,29 @@ impl Runner {
             }
         }
         Ok(Flow::Continue)
+    }
+
+    /// A statement with the values of variables, which may be several.
+    fn with_values(&self, statement: Statement) -> Result<Vec<Statement>, ScriptError> {
+        match self.variables.written_out(statement.text()) {
+            Cow::Borrowed(_) => Ok(vec![statement]),
+            Cow::Owned(text) => Ok(Session::split(&text)?),
+        }
+    }
+
+    /// Runs one statement of a script.
+    async fn one(&mut self, statement: Statement, expanded: bool) -> Result<(), ScriptError> {
+        if self.settings.echo {
+            writeln!(self.output, "{};", statement.text())?;
+        }
+        self.last = Some(statement.clone());
+        self.expanded = expanded;
+        let done = self.statement(&statement, self.settings.pager).await;
+        self.expanded = false;
+        if std::mem::take(&mut self.once) {
+            self.output.redirect(None).map_err(FormatError::Output)?;
+        }
+        done
     }
 
     /// Runs one statement; `paged` if its rows may be.

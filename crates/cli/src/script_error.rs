@@ -3,7 +3,7 @@
 use crate::arriving::ArrivingError;
 use crate::commands::CommandError;
 use crate::format::FormatError;
-use eris_sql::{Position, SqlError};
+use eris_sql::{Position, SqlError, SqlErrorKind};
 use std::io;
 use std::path::PathBuf;
 
@@ -69,9 +69,23 @@ impl ScriptError {
     pub fn is_closed_pipe(&self) -> bool {
         match self {
             ScriptError::Format(error) => error.is_closed_pipe(),
+            ScriptError::Statement(error) => is_closed_output(error),
             ScriptError::Included { error, .. } => error.is_closed_pipe(),
             _ => false,
         }
+    }
+}
+
+/// Whether a COPY … TO STDOUT failed because nobody reads it any more.
+fn is_closed_output(error: &SqlError) -> bool {
+    /// The system's number of the error.
+    const EPIPE: i32 = 32;
+    match error.kind() {
+        SqlErrorKind::File { path, reason, .. } => {
+            path == "/dev/stdout"
+                && reason.contains(&io::Error::from_raw_os_error(EPIPE).to_string())
+        }
+        _ => false,
     }
 }
 

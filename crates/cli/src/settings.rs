@@ -14,6 +14,8 @@ pub struct Settings {
     pub headers: bool,
     /// What stands for NULL instead of the format's own.
     pub null: Option<String>,
+    /// What separates the fields of CSV.
+    pub separator: String,
     /// Whether a table becomes one line per value.
     pub expanded: Expanded,
     /// Whether the time of each statement is told.
@@ -35,6 +37,7 @@ impl Settings {
             format,
             headers: true,
             null: None,
+            separator: ",".to_owned(),
             expanded: Expanded::Off,
             timer: interactive,
             echo: false,
@@ -49,6 +52,7 @@ impl Settings {
         let plain = Layout {
             headers: self.headers,
             null: self.null.clone(),
+            separator: self.separator.clone(),
             expanded: self.expanded,
             ..Layout::default()
         };

@@ -163,7 +163,7 @@ fn wrong_options_and_surroundings_say_what_they_take() {
         let errors = failure(&run(arguments), 2);
         assert!(errors.contains(expected), "{arguments:?}: {errors}");
     }
-    for topology in ["x", "0x1", "2x", "1x1x1", "4x9999999", "-1x2"] {
+    for topology in ["x", "0x1", "2x", "1x1x1", "4x9999999", "-1x2", "1x1000"] {
         let mut command = eris(&["-c", "SELECT 1"]);
         let output = command.env("ERIS_TOPOLOGY", topology).output();
         let errors = failure(&output.expect("eris starts"), 1);
@@ -172,6 +172,21 @@ fn wrong_options_and_surroundings_say_what_they_take() {
         );
         assert!(errors.starts_with(&expected), "{errors}");
     }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn without_threads_it_does_not_start() {
+    // Stacks of eight threads do not fit into this address space.
+    let limited = format!(
+        "ulimit -v 400000; exec {} -c 'SELECT 1'",
+        env!("CARGO_BIN_EXE_eris")
+    );
+    let mut command = std::process::Command::new("sh");
+    let command = command.args(["-c", &limited]).env("ERIS_TOPOLOGY", "1x8");
+    let errors = failure(&command.output().expect("a shell starts"), 1);
+    assert!(errors.contains("cannot start 8 threads"), "{errors}");
+    assert!(errors.contains("ulimit -v"), "{errors}");
 }
 
 #[test]
@@ -436,4 +451,81 @@ fn who_asks_for_json_gets_errors_as_json() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "{\"n\":1}\n");
     let errors = failure(&run(&["--format", "json", "-c", "\\nothing"]), 1);
     assert!(errors.starts_with("{\"error\":{\"message\":"), "{errors}");
+}
+
+#[test]
+fn variables_are_written_out_in_statements_and_commands() {
+    let script = r#"
+CREATE TABLE "Odd name" (n INTEGER, s VARCHAR);
+\set table 'Odd name'
+\set who 'it''s'
+\set more 40 ' + 2'
+\set two 'SELECT 1 AS a; SELECT 2 AS b'
+INSERT INTO :"table" VALUES (:more, :'who'), (1::INTEGER, ':who');
+SELECT n, s FROM :"table" ORDER BY n DESC;
+:two;
+\echo :more :'who' :unknown
+\unset more
+SELECT ':more' AS m;
+\set
+"#;
+    let output = run_with_input(&["--format", "csv"], script);
+    assert_eq!(
+        stdout(&output),
+        "n,s\n42,it's\n1,:who\na\n1\nb\n2\n40 + 2 it's :unknown\nm\n:more\n\
+         table = 'Odd name'\ntwo = 'SELECT 1 AS a; SELECT 2 AS b'\nwho = 'it's'\n"
+    );
+    let output = run(&["-c", "\\set a-b 1"]);
+    assert!(failure(&output, 1).contains("\"a-b\" is no name of a variable"));
+}
+
+#[test]
+fn one_result_goes_to_a_file_with_another_separator() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("once.csv");
+    let script = format!(
+        ".mode csv\n.separator ';'\n.once '{}'\nSELECT 1 AS a, 'x;y' AS b, 'p,q' AS c;\nSELECT 2 AS a, 3 AS b;\n\\pset fieldsep tab\nSELECT 4 AS a, 5 AS b;",
+        file.display()
+    );
+    let output = run_with_input(&[], &script);
+    assert_eq!(stdout(&output), "a;b\n2;3\na\tb\n4\t5\n");
+    let written = std::fs::read_to_string(&file).unwrap();
+    assert_eq!(written, "a;b;c\n1;\"x;y\";p,q\n");
+    let output = run(&["-c", ".separator '\"'"]);
+    assert!(failure(&output, 1).contains("cannot separate fields"));
+}
+
+#[test]
+fn a_dump_makes_the_same_database() {
+    let schema = r#"
+CREATE SCHEMA past;
+CREATE SEQUENCE s START 3;
+CREATE TABLE z (id INTEGER PRIMARY KEY, self INTEGER REFERENCES z, "Odd name" VARCHAR DEFAULT 'x', n BIGINT DEFAULT nextval('s'));
+CREATE TABLE a (z INTEGER REFERENCES z, twice INTEGER AS (z * 2), ok BOOLEAN, day DATE, at_time TIMESTAMP, zone TIMESTAMPTZ, price DECIMAL(20,3), f DOUBLE, r REAL, u UBIGINT);
+CREATE TABLE past.b (id SERIAL, s VARCHAR UNIQUE);
+INSERT INTO z (id, self, "Odd name") VALUES (2, 1, 'it''s'), (1, 2, E'two\nlines'), (3, NULL, NULL);
+INSERT INTO z (id, self) SELECT i, i + 1 FROM range(10, 320) r(i);
+INSERT INTO a VALUES (1, true, '2024-02-29', '2024-02-29 10:00:00.123456', '2024-02-29 10:00:00', -12345678901234567.125, 0.1, 1.5, 18446744073709551615),
+    (2, false, NULL, NULL, NULL, NULL, 'NaN', '-Infinity', 0), (NULL, NULL, NULL, NULL, NULL, 0, 1e300, 1e-30, NULL);
+INSERT INTO past.b (s) VALUES ('p'), ('q');
+CREATE INDEX i ON a (day);
+CREATE VIEW v AS SELECT count(*) AS n FROM w;
+"#;
+    let schema = schema.replace("FROM w;", "FROM a;").replace(
+        "SELECT i, i + 1 FROM range(10, 320) r(i)",
+        "SELECT i, 319 - i + 10 FROM range(10, 320) r(i)",
+    );
+    let asked = "SELECT * FROM z ORDER BY id; SELECT * FROM a ORDER BY z; SELECT * FROM past.b ORDER BY id; SELECT n FROM v;\n\
+                 INSERT INTO past.b (s) VALUES ('r') RETURNING id; INSERT INTO z (id) VALUES (400) RETURNING n;\n";
+    let before = run_with_input(&["--format", "csv"], &format!("{schema}{asked}"));
+    let dumped = run_with_input(&[], &format!("{schema}.dump\n"));
+    let script = stdout(&dumped);
+    let after = run_with_input(&["--format", "csv"], &format!("{script}{asked}"));
+    assert_eq!(stdout(&after), stdout(&before), "{script}");
+    let hidden = "CREATE TABLE t (n INTEGER); INSERT INTO t VALUES (1); CREATE TEMP TABLE t AS SELECT 2 AS n;\n.dump t\n";
+    let expected = "CREATE TABLE t (\n    n INTEGER\n);\nINSERT INTO t (n) VALUES\n(1);\n";
+    assert_eq!(stdout(&run_with_input(&[], hidden)), expected);
+    let one = run_with_input(&[], &format!("{schema}.dump past.*\n"));
+    let expected = "CREATE TABLE past.b (\n    id INTEGER NOT NULL GENERATED BY DEFAULT AS IDENTITY (START 3),\n    s VARCHAR,\n    CONSTRAINT b_s_key UNIQUE (s)\n);\nINSERT INTO past.b (id, s) VALUES\n(1, 'p'),\n(2, 'q');\n";
+    assert_eq!(stdout(&one), expected);
 }

@@ -153,3 +153,27 @@ fn statements_are_edited_and_run() {
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(error.contains("nothing was run"), "{error}");
 }
+
+#[test]
+fn a_pipe_has_one_reader() {
+    let query = "SELECT count(*) FROM read_csv('/dev/stdin') AS a, read_csv('/dev/stdin') AS b";
+    let output = piped(&["-c", query], &rows());
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    assert!(error.contains("a pipe can be read only once"), "{error}");
+}
+
+#[test]
+fn nobody_complains_when_the_reader_of_a_copy_has_gone() {
+    let command = format!(
+        "{} -c \"COPY (SELECT i FROM range(3000000) r(i)) TO STDOUT\" | head -n 2; exit ${{PIPESTATUS[0]}}",
+        env!("CARGO_BIN_EXE_eris")
+    );
+    let output = Command::new("bash")
+        .args(["-c", &command])
+        .output()
+        .unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!((output.status.code(), &*error), (Some(0), ""));
+    assert_eq!(String::from_utf8_lossy(&output.stdout).lines().count(), 2);
+}

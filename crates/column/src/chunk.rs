@@ -5,9 +5,11 @@ use crate::dictionary::Dictionary;
 use crate::domain::Domain;
 use crate::encoding::Encoding;
 use crate::floats::TotalOrder;
+use crate::strings::StringKind;
 use crate::validity::Validity;
 use crate::value::ColumnValue;
 use crate::zone::Zone;
+use arrow_array::types::StringViewType;
 use arrow_buffer::ArrowNativeType;
 use eris_numa::Extent;
 use eris_types::Code;
@@ -29,7 +31,11 @@ impl ColumnChunk {
         match &self.data {
             Data::Integers(integers) | Data::Codes(integers) => integers.prefetch(),
             Data::Ordinals { ordinals, .. } => ordinals.prefetch(),
-            Data::Float32(_) | Data::Float64(_) | Data::Wide(_) | Data::Strings(_) => {}
+            Data::Float32(_)
+            | Data::Float64(_)
+            | Data::Wide(_)
+            | Data::Strings(_)
+            | Data::Bytes(_) => {}
         }
     }
 
@@ -47,6 +53,7 @@ impl ColumnChunk {
             Data::Float64(plain) => plain.bytes(),
             Data::Wide(plain) => plain.bytes(),
             Data::Strings(text) => text.bytes(),
+            Data::Bytes(bytes) => bytes.bytes(),
         };
         values + self.validity.bytes()
     }
@@ -60,6 +67,7 @@ impl ColumnChunk {
             Data::Float64(plain) => plain.extents(all),
             Data::Wide(plain) => plain.extents(all),
             Data::Strings(text) => text.extents(all),
+            Data::Bytes(bytes) => bytes.extents(all),
         }
         self.validity.extents(all);
     }
@@ -74,6 +82,7 @@ impl ColumnChunk {
         match &self.data {
             Data::Integers(_) | Data::Ordinals { .. } => Domain::Integer,
             Data::Codes(_) | Data::Strings(_) => Domain::String,
+            Data::Bytes(_) => Domain::Bytes,
             Data::Float32(_) => Domain::Float32,
             Data::Float64(_) => Domain::Float64,
             Data::Wide(_) => Domain::Wide,
@@ -95,6 +104,7 @@ impl ColumnChunk {
             | Data::Wide(Plain::Constant(_)) => Encoding::Constant,
             Data::Float32(_) | Data::Float64(_) | Data::Wide(_) => Encoding::Plain,
             Data::Strings(text) => text.encoding(),
+            Data::Bytes(bytes) => bytes.encoding(),
         }
     }
 
@@ -125,7 +135,8 @@ impl ColumnChunk {
             Data::Float32(plain) => ColumnValue::Float32(plain.get(row)),
             Data::Float64(plain) => ColumnValue::Float64(plain.get(row)),
             Data::Wide(plain) => ColumnValue::Wide(plain.get(row)),
-            Data::Strings(text) => ColumnValue::String(text.get(row)),
+            Data::Strings(text) => StringViewType::value(text.get(row)),
+            Data::Bytes(bytes) => ColumnValue::Bytes(bytes.get(row)),
         }
     }
 }

@@ -16,7 +16,8 @@
 use crate::object_memory::ObjectMemory;
 use crate::packed::Packed;
 use crate::selection::Selection;
-use arrow_array::{StringArray, StringViewArray};
+use crate::strings::StringKind;
+use arrow_array::{GenericByteViewArray, StringViewArray};
 use arrow_buffer::{BooleanBuffer, Buffer as ArrowBuffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use eris_kernels::{Isa, MASK_WORDS, VECTOR};
 use eris_numa::{Buffer, Extent, OutOfMemory};
@@ -129,24 +130,23 @@ impl Compressed {
         isa.running_sums(self.first.as_slice::<u32>()[vector] as i64, ends);
     }
 
-    pub(crate) fn get(&self, row: usize) -> String {
+    pub(crate) fn get(&self, row: usize) -> Vec<u8> {
         let (mut starts, isa) = ([0; VECTOR + 1], Isa::best());
         self.starts(isa, row / VECTOR, &mut starts);
         let at = row % VECTOR;
         let bytes: &[u8] = self.bytes.as_slice();
         let compressed = &bytes[starts[at] as usize..starts[at + 1] as usize];
-        let text = self.table().decompressor().decompress(compressed);
-        String::from_utf8(text).expect("text was compressed")
+        self.table().decompressor().decompress(compressed)
     }
 
     /// The selected strings, of which there are `count`, in order.
-    pub(crate) fn gather(
+    pub(crate) fn gather<T: StringKind>(
         &self,
         isa: Isa,
         selection: &Selection,
         count: usize,
         nulls: Option<NullBuffer>,
-    ) -> StringViewArray {
+    ) -> GenericByteViewArray<T> {
         let vectors = 0..self.first.as_slice::<u32>().len();
         let mut picked = Picked::new(count);
         if count == self.sizes.len() {
@@ -290,17 +290,16 @@ impl Picked {
         }));
     }
 
-    fn decompress(
+    fn decompress<T: StringKind>(
         self,
         table: &SymbolTable,
         bytes: &[u8],
         nulls: Option<NullBuffer>,
-    ) -> StringViewArray {
+    ) -> GenericByteViewArray<T> {
         let mut text = table.decompressor().decompress(bytes);
         text.shrink_to_fit();
         let offsets = OffsetBuffer::new(ScalarBuffer::from(self.lengths));
-        let strings = StringArray::try_new(offsets, ArrowBuffer::from_vec(text), nulls);
-        StringViewArray::from(&strings.expect("text was compressed"))
+        T::array(offsets, ArrowBuffer::from_vec(text), nulls)
     }
 }
 

@@ -6,6 +6,7 @@ use crate::packed::Packed;
 use crate::runs::Runs;
 use crate::short_runs::ShortRuns;
 use crate::strings::Strings;
+use arrow_array::types::{BinaryViewType, StringViewType};
 use arrow_buffer::{ArrowNativeType, ScalarBuffer};
 use std::sync::Arc;
 
@@ -26,7 +27,8 @@ pub(crate) enum Data {
     Float32(Plain<f32>),
     Float64(Plain<f64>),
     Wide(Plain<i128>),
-    Strings(Strings),
+    Strings(Strings<StringViewType>),
+    Bytes(Strings<BinaryViewType>),
 }
 
 /// Integers of one chunk. The slot of a NULL holds one of the other values, so that all are within the zone's range; if

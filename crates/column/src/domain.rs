@@ -1,22 +1,32 @@
 //! Which kind of value a column chunk holds for each Arrow type, and the mapping of integers.
 
-use arrow_schema::DataType;
+use arrow_array::{ArrayRef, Decimal128Array, FixedSizeBinaryArray, IntervalMonthDayNanoArray};
+use arrow_buffer::{IntervalMonthDayNano, NullBuffer, ScalarBuffer};
+use arrow_schema::{DataType, IntervalUnit};
+use eris_types::{interval_of_wide, uuid_of_wide, wide_of_interval, wide_of_uuid};
+use std::sync::Arc;
 
 /// The kind of values in a column chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Domain {
-    /// `i64`: booleans (0, 1), integers, dates, timestamps, decimals of up to 18 digits (unscaled), and 64-bit unsigned
-    /// integers with the top bit flipped. The order of the type is the order of the integers.
+    /// `i64`: booleans (0, 1), integers, dates, times, timestamps, decimals of up to 18 digits (unscaled), and 64-bit
+    /// unsigned integers with the top bit flipped. The order of the type is the order of the integers.
     Integer,
     /// `f32`, in IEEE 754 total order.
     Float32,
     /// `f64`, in IEEE 754 total order.
     Float64,
-    /// `i128`: decimals of more than 18 digits (unscaled).
+    /// `i128`: decimals of more than 18 digits (unscaled), UUIDs, and intervals, whose order is not that of the numbers
+    /// (see `eris_types`).
     Wide,
     /// UTF-8 text in byte order: codes of a dictionary, or the strings themselves.
     String,
+    /// Bytes in their order, which need not be text.
+    Bytes,
 }
+
+/// Bytes of a UUID.
+const UUID_BYTES: i32 = 16;
 
 /// Digits of the largest decimal that is an `i64` whatever its value.
 const INTEGER_DIGITS: u8 = 18;
@@ -29,12 +39,14 @@ impl Domain {
             Boolean | Int8 | Int16 | Int32 | Int64 | UInt8 | UInt16 | UInt32 | UInt64 => {
                 Domain::Integer
             }
-            Date32 | Timestamp(..) => Domain::Integer,
+            Date32 | Time64(_) | Timestamp(..) => Domain::Integer,
             Decimal128(precision, _) if *precision <= INTEGER_DIGITS => Domain::Integer,
             Decimal128(..) => Domain::Wide,
             DataType::Float32 => Domain::Float32,
             DataType::Float64 => Domain::Float64,
             Utf8 | LargeUtf8 | Utf8View => Domain::String,
+            Binary | LargeBinary | BinaryView => Domain::Bytes,
+            FixedSizeBinary(UUID_BYTES) | Interval(IntervalUnit::MonthDayNano) => Domain::Wide,
             Dictionary(_, values) => return Domain::of(values),
             _ => return None,
         })
@@ -62,6 +74,46 @@ pub fn from_integer(data_type: &DataType, integer: i64) -> i128 {
     match data_type {
         DataType::UInt64 => (integer as u64 ^ SIGN) as i128,
         _ => integer as i128,
+    }
+}
+
+/// The numbers that stand for UUIDs. Those of NULLs may be anything.
+pub fn wide_of_uuids(uuids: &FixedSizeBinaryArray) -> impl Iterator<Item = i128> {
+    let (uuids, _) = uuids.values().as_chunks::<16>();
+    uuids.iter().map(|&uuid| wide_of_uuid(uuid))
+}
+
+/// The numbers that stand for intervals. Those of NULLs may be anything.
+pub fn wide_of_intervals(intervals: &IntervalMonthDayNanoArray) -> impl Iterator<Item = i128> {
+    let intervals = intervals.values().iter();
+    intervals.map(|of| wide_of_interval(of.months, of.days, of.nanoseconds))
+}
+
+/// Numbers of [`Domain::Wide`] as an array of the type they stand for.
+pub fn wide_array(
+    data_type: &DataType,
+    values: ScalarBuffer<i128>,
+    nulls: Option<NullBuffer>,
+) -> ArrayRef {
+    match data_type {
+        DataType::FixedSizeBinary(bytes) => {
+            let uuids: Vec<u8> = values
+                .iter()
+                .flat_map(|&number| uuid_of_wide(number))
+                .collect();
+            Arc::new(FixedSizeBinaryArray::new(*bytes, uuids.into(), nulls))
+        }
+        DataType::Interval(_) => {
+            let intervals = values.iter().map(|&number| {
+                let (months, days, nanoseconds) = interval_of_wide(number);
+                IntervalMonthDayNano::new(months, days, nanoseconds)
+            });
+            Arc::new(IntervalMonthDayNanoArray::new(intervals.collect(), nulls))
+        }
+        decimal => {
+            let array = Decimal128Array::new(values, nulls);
+            Arc::new(array.with_data_type(decimal.clone()))
+        }
     }
 }
 
@@ -98,6 +150,11 @@ mod tests {
         let domain = |precision| Domain::of(&DataType::Decimal128(precision, 2));
         assert_eq!(domain(18), Some(Domain::Integer));
         assert_eq!(domain(19), Some(Domain::Wide));
-        assert_eq!(Domain::of(&DataType::Binary), None);
+        assert_eq!(Domain::of(&DataType::Binary), Some(Domain::Bytes));
+        assert_eq!(
+            Domain::of(&DataType::FixedSizeBinary(16)),
+            Some(Domain::Wide)
+        );
+        assert_eq!(Domain::of(&DataType::FixedSizeBinary(15)), None);
     }
 }

@@ -21,7 +21,7 @@ use crate::CHUNK_ROWS;
 use crate::chunk::{ColumnChunk, float_range};
 use crate::data::Data;
 use crate::dictionary::Dictionary;
-use crate::domain::Domain;
+use crate::domain::{Domain, wide_of_intervals, wide_of_uuids};
 use crate::error::EncodeError;
 use crate::key_order::KeyOrder;
 use crate::object_memory::ObjectMemory;
@@ -31,7 +31,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::*;
 use arrow_array::{Array, ArrayRef};
 use arrow_buffer::NullBuffer;
-use arrow_schema::{DataType, TimeUnit};
+use arrow_schema::{DataType, IntervalUnit, TimeUnit};
 use integers::Profile;
 use source::{Booleans, Filled, ValueSource};
 use std::sync::Arc;
@@ -134,11 +134,13 @@ pub(crate) fn ordinals(
     })
 }
 
-/// The array with the values of its dictionary in their places, and text as `Utf8View`; `None` if it is that already.
+/// The array with the values of its dictionary in their places, text as `Utf8View`, and bytes as `BinaryView`; `None`
+/// if it is that already.
 fn without_dictionary(array: &dyn Array, domain: Domain) -> Result<Option<ArrayRef>, EncodeError> {
     let target = match array.data_type() {
-        DataType::Utf8View => return Ok(None),
+        DataType::Utf8View | DataType::BinaryView => return Ok(None),
         _ if domain == Domain::String => DataType::Utf8View,
+        _ if domain == Domain::Bytes => DataType::BinaryView,
         DataType::Dictionary(_, values) => values.as_ref().clone(),
         _ => return Ok(None),
     };
@@ -173,6 +175,8 @@ impl Encoder<'_> {
             DataType::UInt32 => integers!(UInt32Type),
             DataType::UInt64 => integers!(UInt64Type),
             DataType::Date32 => integers!(Date32Type),
+            DataType::Time64(TimeUnit::Microsecond) => integers!(Time64MicrosecondType),
+            DataType::Time64(TimeUnit::Nanosecond) => integers!(Time64NanosecondType),
             DataType::Timestamp(unit, _) => match unit {
                 TimeUnit::Second => integers!(TimestampSecondType),
                 TimeUnit::Millisecond => integers!(TimestampMillisecondType),
@@ -195,7 +199,17 @@ impl Encoder<'_> {
                 let values = array.as_primitive::<Float64Type>().values();
                 Ok(Data::Float64(self.floats(values)?))
             }
-            DataType::Utf8View => self.text(array.as_string_view()),
+            DataType::Utf8View => Ok(Data::Strings(self.strings(array.as_string_view())?)),
+            DataType::BinaryView => Ok(Data::Bytes(self.strings(array.as_binary_view())?)),
+            DataType::Interval(IntervalUnit::MonthDayNano) => {
+                let values = array.as_primitive::<IntervalMonthDayNanoType>();
+                let values: Vec<i128> = wide_of_intervals(values).collect();
+                self.wide(&values)
+            }
+            DataType::FixedSizeBinary(_) => {
+                let values: Vec<i128> = wide_of_uuids(array.as_fixed_size_binary()).collect();
+                self.wide(&values)
+            }
             other => Err(EncodeError::UnsupportedType(other.clone())),
         }
     }

@@ -3,7 +3,7 @@
 use crate::chunk::ColumnChunk;
 use crate::data::{Data, Integers, Plain};
 use crate::dictionary::Dictionary;
-use crate::domain::SIGN;
+use crate::domain::{SIGN, wide_array};
 use crate::floats::TotalOrder;
 use crate::selection::Selection;
 use arrow_array::types::*;
@@ -21,9 +21,9 @@ const FEW: usize = 8;
 
 impl ColumnChunk {
     /// The selected values, in the order of their rows, as an array of exactly `data_type`: the type that was encoded,
-    /// or `Utf8View` for text. Text of codes is a gather of the dictionary's views, and of plain text one of the
-    /// chunk's; no string is copied. All values of a plain chunk are lent, not copied: the array keeps the chunk's
-    /// bytes alive.
+    /// or `Utf8View` for text and `BinaryView` for bytes. Text of codes is a gather of the dictionary's views, and of
+    /// plain text one of the chunk's; no string is copied. All values of a plain chunk are lent, not copied: the array
+    /// keeps the chunk's bytes alive.
     ///
     /// # Panics
     /// If the type is not one of the chunk's domain, or coded text comes without its dictionary.
@@ -73,14 +73,14 @@ impl ColumnChunk {
                 plain.gather(isa, selection, count),
                 nulls,
             )),
-            Data::Wide(plain) => {
-                let values = plain.gather(isa, selection, count);
-                let array = PrimitiveArray::<Decimal128Type>::new(values, nulls);
-                Arc::new(array.with_data_type(data_type.clone()))
-            }
+            Data::Wide(plain) => wide_array(data_type, plain.gather(isa, selection, count), nulls),
             Data::Strings(text) => {
                 assert_eq!(data_type, &DataType::Utf8View, "the type of text");
                 text.gather(isa, selection, count, nulls)
+            }
+            Data::Bytes(bytes) => {
+                assert_eq!(data_type, &DataType::BinaryView, "the type of bytes");
+                bytes.gather(isa, selection, count, nulls)
             }
         }
     }
@@ -268,6 +268,8 @@ pub(crate) fn integer_array(
         DataType::UInt32 => primitive!(UInt32Type, |value| value as u32),
         DataType::UInt64 => primitive!(UInt64Type, |value| value as u64 ^ SIGN),
         DataType::Date32 => primitive!(Date32Type, |value| value as i32),
+        DataType::Time64(TimeUnit::Microsecond) => primitive!(Time64MicrosecondType, |value| value),
+        DataType::Time64(TimeUnit::Nanosecond) => primitive!(Time64NanosecondType, |value| value),
         DataType::Timestamp(TimeUnit::Second, _) => primitive!(TimestampSecondType, |value| value),
         DataType::Timestamp(TimeUnit::Millisecond, _) => {
             primitive!(TimestampMillisecondType, |value| value)

@@ -66,7 +66,7 @@ mod zone;
 
 pub use chunk::ColumnChunk;
 pub use dictionary::{DICTIONARY_LIMIT, Dictionary, Unknown};
-pub use domain::{Domain, from_integer, to_integer};
+pub use domain::{Domain, from_integer, to_integer, wide_array, wide_of_intervals, wide_of_uuids};
 pub use encoding::Encoding;
 pub use error::EncodeError;
 pub use key_order::{KeyOrder, OrdinalSet};

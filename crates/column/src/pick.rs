@@ -6,10 +6,12 @@
 use crate::chunk::ColumnChunk;
 use crate::data::Data;
 use crate::dictionary::Dictionary;
+use crate::domain::wide_array;
 use crate::gather::integer_array;
-use arrow_array::types::{Decimal128Type, Float32Type, Float64Type};
-use arrow_array::{ArrayRef, PrimitiveArray, StringViewArray, UInt32Array};
-use arrow_buffer::NullBuffer;
+use crate::strings::{StringKind, Strings};
+use arrow_array::types::{Float32Type, Float64Type};
+use arrow_array::{ArrayRef, GenericByteViewArray, PrimitiveArray, UInt32Array};
+use arrow_buffer::{NullBuffer, OffsetBuffer};
 use arrow_schema::DataType;
 use std::sync::Arc;
 
@@ -58,16 +60,35 @@ impl ColumnChunk {
             }
             Data::Wide(plain) => {
                 let values = rows.iter().map(|&row| plain.get(row)).collect();
-                let array = PrimitiveArray::<Decimal128Type>::new(values, nulls);
-                Arc::new(array.with_data_type(data_type.clone()))
+                wide_array(data_type, values, nulls)
             }
             Data::Strings(text) => {
                 assert_eq!(data_type, &DataType::Utf8View, "the type of text");
-                let is_valid = |row: usize| self.validity.is_valid(row);
-                let values = rows.iter().map(|&row| is_valid(row).then(|| text.get(row)));
-                Arc::new(values.collect::<StringViewArray>())
+                Arc::new(self.pick_strings(text, rows))
+            }
+            Data::Bytes(bytes) => {
+                assert_eq!(data_type, &DataType::BinaryView, "the type of bytes");
+                Arc::new(self.pick_strings(bytes, rows))
             }
         }
+    }
+
+    pub(crate) fn pick_strings<T: StringKind>(
+        &self,
+        strings: &Strings<T>,
+        rows: &[usize],
+    ) -> GenericByteViewArray<T> {
+        let mut bytes = Vec::new();
+        let lengths = rows.iter().map(|&row| {
+            let string = match self.validity.is_valid(row) {
+                true => strings.get(row),
+                false => Vec::new(),
+            };
+            bytes.extend_from_slice(&string);
+            string.len()
+        });
+        let offsets = OffsetBuffer::from_lengths(lengths);
+        T::array(offsets, bytes.into(), self.pick_validity(rows))
     }
 
     fn pick_validity(&self, rows: &[usize]) -> Option<NullBuffer> {

@@ -8,7 +8,7 @@ use crate::data::{Data, Integers};
 use crate::floats::{TotalOrder, narrow};
 use crate::predicate::{ColumnPredicate, Reduced};
 use crate::zone::ZoneRange;
-use arrow_array::{Array, StringViewArray};
+use arrow_array::Array;
 use eris_kernels::Isa;
 
 impl ColumnChunk {
@@ -74,11 +74,12 @@ impl ColumnChunk {
             (Data::Strings(text), ZoneRange::Strings(..)) => match predicate {
                 ColumnPredicate::StringSet(texts) => rows.retain(|&row| {
                     let text = text.get(row as usize);
-                    texts.binary_search_by(|other| (**other).cmp(&text)).is_ok()
+                    let found = texts.binary_search_by(|other| other.as_bytes().cmp(&text));
+                    found.is_ok()
                 }),
                 ColumnPredicate::StringTest(test) => {
-                    let values = rows.iter().map(|&row| Some(text.get(row as usize)));
-                    let passed = test(&values.collect::<StringViewArray>());
+                    let places: Vec<usize> = rows.iter().map(|&row| row as usize).collect();
+                    let passed = test(&self.pick_strings(text, &places));
                     let mut passed =
                         (0..rows.len()).map(|at| passed.is_valid(at) && passed.value(at));
                     rows.retain(|_| passed.next().expect("a result for each row"));

@@ -1,35 +1,111 @@
-//! Text that is not codes of the column's dictionary.
+//! Text that is not codes of the column's dictionary, and bytes.
 
 use crate::compressed::Compressed;
 use crate::data::Integers;
 use crate::encoding::Encoding;
 use crate::predicate::{ColumnPredicate, StringTest};
 use crate::selection::Selection;
+use crate::value::ColumnValue;
+use crate::zone::ZoneRange;
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, BooleanArray, StringViewArray, UInt32Array};
-use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
+use arrow_array::types::{BinaryViewType, ByteViewType, StringViewType};
+use arrow_array::{
+    Array, ArrayRef, BinaryArray, BooleanArray, GenericByteViewArray, StringArray, StringViewArray,
+    UInt32Array,
+};
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer};
 use eris_kernels::Isa;
 use eris_numa::Extent;
+use std::fmt;
 use std::sync::Arc;
 
-#[derive(Debug)]
-pub(crate) enum Strings {
+/// What strings are made of.
+pub(crate) trait StringKind: ByteViewType {
+    /// Strings that lie one behind the other.
+    fn array(
+        offsets: OffsetBuffer<i32>,
+        bytes: Buffer,
+        nulls: Option<NullBuffer>,
+    ) -> GenericByteViewArray<Self>;
+
+    /// The string with these bytes, detached.
+    fn value(bytes: Vec<u8>) -> ColumnValue;
+
+    /// The range between these.
+    fn range(min: &Self::Native, max: &Self::Native) -> ZoneRange;
+
+    fn empty() -> &'static Self::Native;
+}
+
+impl StringKind for StringViewType {
+    fn array(
+        offsets: OffsetBuffer<i32>,
+        bytes: Buffer,
+        nulls: Option<NullBuffer>,
+    ) -> StringViewArray {
+        let strings = StringArray::try_new(offsets, bytes, nulls);
+        StringViewArray::from(&strings.expect("text was stored"))
+    }
+
+    fn value(bytes: Vec<u8>) -> ColumnValue {
+        ColumnValue::String(String::from_utf8(bytes).expect("text was stored"))
+    }
+
+    fn range(min: &str, max: &str) -> ZoneRange {
+        ZoneRange::Strings(min.into(), max.into())
+    }
+
+    fn empty() -> &'static str {
+        ""
+    }
+}
+
+impl StringKind for BinaryViewType {
+    fn array(
+        offsets: OffsetBuffer<i32>,
+        bytes: Buffer,
+        nulls: Option<NullBuffer>,
+    ) -> GenericByteViewArray<Self> {
+        GenericByteViewArray::from(&BinaryArray::new(offsets, bytes, nulls))
+    }
+
+    fn value(bytes: Vec<u8>) -> ColumnValue {
+        ColumnValue::Bytes(bytes)
+    }
+
+    fn range(min: &[u8], max: &[u8]) -> ZoneRange {
+        ZoneRange::Bytes(min.into(), max.into())
+    }
+
+    fn empty() -> &'static [u8] {
+        &[]
+    }
+}
+
+/// Text, or bytes.
+pub(crate) enum Strings<T: StringKind> {
     /// The same string (empty if there are only NULLs) in all rows: one row, not NULL.
-    Constant(StringViewArray),
+    Constant(GenericByteViewArray<T>),
     /// The distinct strings, in order of appearance, and for each row the number of its own.
     Dictionary {
-        strings: StringViewArray,
+        strings: GenericByteViewArray<T>,
         numbers: Integers,
     },
     Compressed(Compressed),
     /// All rows with their NULLs; views and strings lie in node-local memory.
-    Values(StringViewArray),
+    Values(GenericByteViewArray<T>),
+}
+
+impl<T: StringKind> fmt::Debug for Strings<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Strings({})", self.encoding())
+    }
 }
 
 /// Above one in so many rows selected, testing every string is cheaper than gathering some.
 const SPARSE: usize = 8;
 
-impl Strings {
+impl<T: StringKind> Strings<T> {
     pub(crate) fn extents(&self, all: &mut Vec<Extent>) {
         match self {
             Strings::Constant(_) => {}
@@ -62,17 +138,50 @@ impl Strings {
         }
     }
 
-    pub(crate) fn get(&self, row: usize) -> String {
+    pub(crate) fn get(&self, row: usize) -> Vec<u8> {
+        let string = |array: &GenericByteViewArray<T>, row| {
+            let string: &[u8] = array.value(row).as_ref();
+            string.to_vec()
+        };
         match self {
-            Strings::Constant(array) => array.value(0).to_owned(),
-            Strings::Dictionary { strings, numbers } => {
-                strings.value(numbers.get(row) as usize).to_owned()
-            }
+            Strings::Constant(array) => string(array, 0),
+            Strings::Dictionary { strings, numbers } => string(strings, numbers.get(row) as usize),
             Strings::Compressed(compressed) => compressed.get(row),
-            Strings::Values(array) => array.value(row).to_owned(),
+            Strings::Values(array) => string(array, row),
         }
     }
 
+    /// The selected strings, of which there are `count`, with their validity.
+    pub(crate) fn gather(
+        &self,
+        isa: Isa,
+        selection: &Selection,
+        count: usize,
+        nulls: Option<NullBuffer>,
+    ) -> ArrayRef {
+        match self {
+            Strings::Constant(array) => {
+                let rows = UInt32Array::new(vec![0; count].into(), nulls);
+                take(array, &rows)
+            }
+            Strings::Dictionary { strings, numbers } => {
+                let numbers = numbers.collect(isa, selection, count, |number| number as u32);
+                take(strings, &UInt32Array::new(numbers.into(), nulls))
+            }
+            Strings::Compressed(compressed) => {
+                Arc::new(compressed.gather::<T>(isa, selection, count, nulls))
+            }
+            Strings::Values(array) if count == array.len() => Arc::new(array.clone()),
+            Strings::Values(array) => {
+                let mut rows = Vec::with_capacity(count);
+                rows.extend(selection.iter_ones().map(|row| row as u32));
+                take(array, &UInt32Array::from(rows))
+            }
+        }
+    }
+}
+
+impl Strings<StringViewType> {
     pub(crate) fn filter(&self, isa: Isa, test: &StringTest, selection: &mut Selection) {
         match self {
             Strings::Constant(array) => {
@@ -126,48 +235,19 @@ impl Strings {
         });
         self.filter(isa, &test, selection);
     }
-
-    /// The selected strings, of which there are `count`, with their validity.
-    pub(crate) fn gather(
-        &self,
-        isa: Isa,
-        selection: &Selection,
-        count: usize,
-        nulls: Option<NullBuffer>,
-    ) -> ArrayRef {
-        match self {
-            Strings::Constant(array) => {
-                let rows = UInt32Array::new(vec![0; count].into(), nulls);
-                take(array, &rows)
-            }
-            Strings::Dictionary { strings, numbers } => {
-                let numbers = numbers.collect(isa, selection, count, |number| number as u32);
-                take(strings, &UInt32Array::new(numbers.into(), nulls))
-            }
-            Strings::Compressed(compressed) => {
-                Arc::new(compressed.gather(isa, selection, count, nulls))
-            }
-            Strings::Values(array) if count == array.len() => Arc::new(array.clone()),
-            Strings::Values(array) => {
-                let mut rows = Vec::with_capacity(count);
-                rows.extend(selection.iter_ones().map(|row| row as u32));
-                take(array, &UInt32Array::from(rows))
-            }
-        }
-    }
 }
 
-fn bytes(array: &StringViewArray) -> usize {
+fn bytes<T: StringKind>(array: &GenericByteViewArray<T>) -> usize {
     let strings: usize = array.data_buffers().iter().map(|buffer| buffer.len()).sum();
     array.views().inner().len() + strings
 }
 
-fn extents(array: &StringViewArray, all: &mut Vec<Extent>) {
+fn extents<T: StringKind>(array: &GenericByteViewArray<T>, all: &mut Vec<Extent>) {
     all.push(Extent::of(array.views()));
     all.extend(array.data_buffers().iter().map(|buffer| Extent::of(buffer)));
 }
 
-fn take(array: &StringViewArray, rows: &UInt32Array) -> ArrayRef {
+fn take<T: StringKind>(array: &GenericByteViewArray<T>, rows: &UInt32Array) -> ArrayRef {
     arrow_select::take::take(array, rows, None).expect("all rows are in the array")
 }
 

@@ -15,6 +15,8 @@ pub enum ColumnValue {
     Wide(i128),
     /// [`Domain::String`](crate::Domain::String), whether it was a code or not.
     String(String),
+    /// [`Domain::Bytes`](crate::Domain::Bytes)
+    Bytes(Vec<u8>),
 }
 
 impl From<i64> for ColumnValue {

@@ -25,4 +25,6 @@ pub enum ZoneRange {
     Codes(u32, u32),
     /// Plain text, in byte order.
     Strings(Box<str>, Box<str>),
+    /// Bytes, in their order.
+    Bytes(Box<[u8]>, Box<[u8]>),
 }

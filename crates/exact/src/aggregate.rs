@@ -1,8 +1,10 @@
 //! Aggregates that fail rather than wrap, and groups and sort keys that DataFusion takes for others.
 
+pub(crate) mod cast_names;
 pub(crate) mod extreme_row;
 pub(crate) mod group_keys;
 pub(crate) mod held_filter;
+pub(crate) mod mode;
 pub(crate) mod repeated_keys;
 pub(crate) mod single_distinct;
 pub(crate) mod sum;

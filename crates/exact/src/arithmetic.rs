@@ -2,7 +2,10 @@
 
 pub(crate) mod checked;
 pub(crate) mod date;
+mod digits;
 pub(crate) mod division;
+mod double;
+mod real;
 pub(crate) mod rounding;
 pub(crate) mod rule;
 mod timestamp_string;

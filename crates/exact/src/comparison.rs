@@ -3,6 +3,7 @@
 pub(crate) mod common_type;
 pub(crate) mod decimal;
 mod interval;
+pub(crate) mod interval_keys;
 pub(crate) mod membership;
 pub(crate) mod pattern;
 pub(crate) mod quantified;
@@ -14,7 +15,7 @@ use datafusion::logical_expr::Expr;
 use datafusion::logical_expr::expr::Case;
 
 /// Functions whose value is one of their arguments.
-const ONE_OF: [&str; 5] = ["coalesce", "greatest", "least", "nullif", "nvl"];
+pub(crate) const ONE_OF: [&str; 5] = ["coalesce", "greatest", "least", "nullif", "nvl"];
 
 /// What a CASE may yield.
 fn results(case: &Case) -> impl Iterator<Item = &Expr> {

@@ -16,9 +16,14 @@
 //! | `arithmetic::{rule, checked}` | `+`, `-`, `*` and negation fail instead of wrapping around |
 //! | `arithmetic::division` | division of DECIMAL gives DOUBLE instead of a few digits |
 //! | `arithmetic::date` | a date and an interval make a timestamp |
+//! | `arithmetic::double` | a DECIMAL becomes the nearest DOUBLE |
+//! | `arithmetic::digits` | a number that is rounded to more digits than it has stays |
 //! | `arithmetic::rounding` | a cast to an integer rounds instead of dropping the fraction |
+//! | `arithmetic::real` | a cast of a DOUBLE to REAL fails instead of becoming infinite |
 //! | `arithmetic::timestamp_string` | a timestamp as a string has a blank between day and time |
+//! | `datetime::age` | adds `age` |
 //! | `datetime::to_char` | `to_char` has PostgreSQL's patterns |
+//! | `datetime::series` | a series of timestamps is a table |
 //! | `datetime::with_seconds` | a timestamp may be written without seconds |
 //! | `comparison::common_type` | types that have nothing in common do not become one |
 //! | `comparison::pattern` | `SIMILAR TO` is SQL's |
@@ -28,13 +33,18 @@
 //! | `comparison::decimal` | DECIMAL against DOUBLE is compared as DOUBLE |
 //! | `comparison::timestamp` | a timestamp is compared with all digits of a constant |
 //! | `comparison::interval` | intervals are compared by how long they are |
+//! | `comparison::interval_keys` | intervals sort, group and join by how long they are |
 //! | `comparison::membership` | `IN (SELECT …)` is NULL where SQL says so |
+//! | `correlated` | subqueries that refer to rows around them are joins, whatever they contain |
 //! | `aggregate::sum` | SUM fails instead of wrapping around, and only if the whole sum does not fit |
+//! | `aggregate::cast_names` | aggregates that differ by a cast have names that differ |
 //! | `aggregate::extreme_row` | adds `max_by` and `min_by` |
+//! | `aggregate::mode` | adds `mode` |
 //! | `aggregate::group_keys` | groups by a key that was unique before a join keep all their columns |
 //! | `aggregate::repeated_keys` | a sort key may be named twice |
 //! | `aggregate::held_filter` | a condition without columns stays above an aggregate |
 //! | `aggregate::single_distinct` | `count(DISTINCT x)` beside a sum of decimals |
+//! | `join::asof` | adds ASOF joins |
 //! | `join::spilling` | a hash join goes on in files when its build side does not fit |
 //! | `join::same_names` | a join's filter does not reach another column of the same name |
 //! | `join::yielding` | a join that produces many rows can be cancelled |
@@ -44,8 +54,11 @@
 //! | `memory::windows` | window functions account for the input that they keep |
 //! | `memory::spill` | spilled files have a limit, are counted, and never outlive their process for long |
 //! | `no_columns` | rows without columns can be sorted |
+//! | `formatting` | adds `printf` and `format` |
+//! | `hash` | adds `hash` |
 //! | `lists` | the length of a list is that of the list, not of its text |
 //! | `replaced` | `* REPLACE` knows its columns |
+//! | [`text`] | values of some types are read and shown as SQL writes them |
 //! | [`types`] | SQL's names of types are those that Eris stores |
 //! | `state` | settings whose defaults are wrong or slow |
 //!
@@ -62,8 +75,11 @@ mod aggregate;
 mod arithmetic;
 mod columns;
 mod comparison;
+mod correlated;
 mod counting;
 mod datetime;
+mod formatting;
+mod hash;
 mod held;
 mod join;
 mod lists;
@@ -75,6 +91,7 @@ mod replacement;
 mod rules;
 pub mod scalar;
 mod state;
+pub mod text;
 pub mod types;
 mod walk;
 mod written;
@@ -82,6 +99,7 @@ mod written;
 pub use arithmetic::rounding::before_cast;
 pub use comparison::common_type::{MixedTypes, common_type};
 pub use counting::counted_input;
+pub use join::asof::ASOF;
 pub use memory::cut::{batch_rows, with_batch_rows};
 pub use memory::spill::{Spill, SpillError};
 pub use once::OnceExec;

@@ -5,9 +5,12 @@ use crate::aggregate::held_filter::stays_above;
 use crate::aggregate::repeated_keys::OmitRepeatedKeys;
 use crate::aggregate::single_distinct::sums_decimals;
 use crate::arithmetic::rule::ExactArithmetic;
+use crate::comparison::interval_keys::IntervalKeys;
 use crate::comparison::membership::ExactMembership;
 use crate::comparison::zero::OneZero;
+use crate::correlated::UnnestSubqueries;
 use crate::held::{HeldRule, IsHeld};
+use crate::join::asof::{FilterBelowAsOf, MarkedJoins};
 use crate::join::same_names::UnlessSameNames;
 use crate::join::spilling::SpillJoins;
 use crate::join::yielding::YieldAfterJoins;
@@ -35,11 +38,15 @@ pub type PhysicalRule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 /// get one type, all else after.
 pub(crate) fn analyzer_rules() -> Vec<Analysis> {
     let mut rules = Analyzer::new().rules;
-    rules.insert(0, Arc::new(WrittenTypes));
+    rules.insert(0, Arc::new(MarkedJoins));
+    rules.insert(1, Arc::new(WrittenTypes));
     rules.push(Arc::new(OmitRepeatedKeys));
     rules.push(Arc::new(ExactArithmetic));
     rules.push(Arc::new(OneZero));
+    rules.push(Arc::new(IntervalKeys));
     rules.push(Arc::new(ExactMembership));
+    rules.push(Arc::new(UnnestSubqueries));
+    // After it, for it makes groups.
     rules.push(Arc::new(SeparateGroups));
     rules
 }
@@ -59,6 +66,11 @@ pub(crate) fn optimizer_rules() -> Vec<LogicalRule> {
             is_held,
         });
     }
+    let place = rules
+        .iter()
+        .position(|rule| rule.name() == "push_down_filter");
+    let place = place.expect("DataFusion has this rule");
+    rules.insert(place, Arc::new(FilterBelowAsOf));
     rules
 }
 

@@ -2,10 +2,12 @@
 //!
 //! No repair: the same values in two forms, of which DataFusion's changes with its versions.
 
+use crate::types::UUID_BYTES;
 use datafusion::arrow::array::ArrayRef;
-use datafusion::arrow::datatypes::{DataType, TimeUnit};
+use datafusion::arrow::datatypes::{DataType, IntervalMonthDayNano, TimeUnit};
 use datafusion::common::{Result, ScalarValue};
 use eris_fragment::{Scalar, Type, Value};
+use eris_types::{interval_of_wide, uuid_of_wide, wide_of_interval, wide_of_uuid};
 
 /// The constants as a column.
 ///
@@ -25,6 +27,8 @@ pub fn to_fragment(value: &ScalarValue) -> Option<Scalar> {
             value.map(|value| Value::Integer(value.into()))
         }
         ScalarValue::Int64(value)
+        | ScalarValue::Time64Microsecond(value)
+        | ScalarValue::Time64Nanosecond(value)
         | ScalarValue::TimestampSecond(value, _)
         | ScalarValue::TimestampMillisecond(value, _)
         | ScalarValue::TimestampMicrosecond(value, _)
@@ -36,6 +40,19 @@ pub fn to_fragment(value: &ScalarValue) -> Option<Scalar> {
         ScalarValue::UInt32(value) => value.map(|value| Value::Integer(value.into())),
         ScalarValue::UInt64(value) => value.map(|value| Value::Integer(value.into())),
         ScalarValue::Decimal128(value, ..) => value.map(Value::Integer),
+        ScalarValue::FixedSizeBinary(_, value) => match value {
+            Some(bytes) => Some(Value::Integer(wide_of_uuid(
+                bytes.as_slice().try_into().ok()?,
+            ))),
+            None => None,
+        },
+        ScalarValue::IntervalMonthDayNano(value) => value.map(|value| {
+            let number = wide_of_interval(value.months, value.days, value.nanoseconds);
+            Value::Integer(number)
+        }),
+        ScalarValue::Binary(value)
+        | ScalarValue::LargeBinary(value)
+        | ScalarValue::BinaryView(value) => value.clone().map(Value::Bytes),
         ScalarValue::Float32(value) => value.map(|value| Value::Float(value.into())),
         ScalarValue::Float64(value) => value.map(Value::Float),
         ScalarValue::Utf8(value) | ScalarValue::LargeUtf8(value) | ScalarValue::Utf8View(value) => {
@@ -58,6 +75,15 @@ pub fn to_datafusion(scalar: &Scalar) -> Option<ScalarValue> {
         (Value::Float(value), DataType::Float32) => ScalarValue::Float32(Some(*value as f32)),
         (Value::Float(value), DataType::Float64) => ScalarValue::Float64(Some(*value)),
         (Value::String(value), DataType::Utf8View) => ScalarValue::Utf8View(Some(value.clone())),
+        (Value::Bytes(value), DataType::BinaryView) => ScalarValue::BinaryView(Some(value.clone())),
+        (Value::Integer(value), DataType::FixedSizeBinary(_)) => {
+            ScalarValue::FixedSizeBinary(UUID_BYTES, Some(uuid_of_wide(*value).to_vec()))
+        }
+        (Value::Integer(value), DataType::Interval(_)) => {
+            let (months, days, nanoseconds) = interval_of_wide(*value);
+            let interval = IntervalMonthDayNano::new(months, days, nanoseconds);
+            ScalarValue::IntervalMonthDayNano(Some(interval))
+        }
         (Value::Integer(value), DataType::Int8) => {
             ScalarValue::Int8(Some((*value).try_into().ok()?))
         }
@@ -87,6 +113,12 @@ pub fn to_datafusion(scalar: &Scalar) -> Option<ScalarValue> {
         }
         (Value::Integer(value), DataType::Decimal128(precision, scale)) => {
             ScalarValue::Decimal128(Some(*value), *precision, *scale)
+        }
+        (Value::Integer(value), DataType::Time64(TimeUnit::Nanosecond)) => {
+            ScalarValue::Time64Nanosecond(Some((*value).try_into().ok()?))
+        }
+        (Value::Integer(value), DataType::Time64(_)) => {
+            ScalarValue::Time64Microsecond(Some((*value).try_into().ok()?))
         }
         (Value::Integer(value), DataType::Timestamp(unit, zone)) => {
             let (value, zone) = (Some((*value).try_into().ok()?), zone.clone());
@@ -120,7 +152,16 @@ mod tests {
             any::<Option<f32>>().prop_map(ScalarValue::Float32),
             any::<Option<f64>>().prop_map(ScalarValue::Float64),
             any::<Option<i32>>().prop_map(ScalarValue::Date32),
+            any::<Option<i64>>().prop_map(ScalarValue::Time64Microsecond),
+            any::<Option<i64>>().prop_map(ScalarValue::Time64Nanosecond),
             any::<Option<String>>().prop_map(ScalarValue::Utf8View),
+            any::<Option<Vec<u8>>>().prop_map(ScalarValue::BinaryView),
+            any::<Option<[u8; 16]>>()
+                .prop_map(|v| { ScalarValue::FixedSizeBinary(UUID_BYTES, v.map(|v| v.to_vec())) }),
+            any::<Option<(i32, i32, i64)>>().prop_map(|v| {
+                let interval = |(m, d, n)| IntervalMonthDayNano::new(m, d, n);
+                ScalarValue::IntervalMonthDayNano(v.map(interval))
+            }),
             any::<Option<i64>>().prop_map(|v| ScalarValue::Decimal128(v.map(i128::from), 38, 4)),
             any::<Option<i64>>()
                 .prop_map(|v| ScalarValue::TimestampMicrosecond(v, Some("UTC".into()))),

@@ -3,18 +3,29 @@
 //! **Stands for** DataFusion's defaults: constants with a point are DOUBLE, the order of a subquery is dropped, spilled
 //! exchanges can wait for each other without end, and few keys of a join reach its other side.
 
+use crate::aggregate::cast_names::CastNames;
 use crate::aggregate::extreme_row::ExtremeRow;
+use crate::aggregate::mode::Mode;
 use crate::aggregate::sum::ExactSum;
+use crate::datetime::age::Age;
+use crate::datetime::series::Series;
 use crate::datetime::to_char::ToChar;
+use crate::formatting::{Formatting, Language};
+use crate::hash::HashOf;
+use crate::join::asof::{Mark, PlannerWithJoins};
 use crate::memory::growth::{Bounded, GROWING};
 use crate::memory::pool::BudgetPool;
 use crate::memory::spill::Spill;
 use crate::replaced::Replaced;
 use crate::rules::{PhysicalRule, analyzer_rules, optimizer_rules};
+use crate::text::beside::Beside;
+use crate::text::length::OctetLength;
+use crate::text::random::RandomUuid;
 use crate::types::{Types, ZONE};
 use datafusion::config::ConfigNonZeroUsize;
 use datafusion::error::Result;
 use datafusion::execution::SessionStateBuilder;
+use datafusion::execution::SessionStateDefaults;
 use datafusion::execution::context::SessionState;
 use datafusion::execution::disk_manager::DiskManagerBuilder;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
@@ -49,10 +60,14 @@ pub fn session_state(
         .with_memory_pool(Arc::new(BudgetPool::new(budget)))
         .with_disk_manager_builder(files)
         .build_arc()?;
+    let mut planners = SessionStateDefaults::default_expr_planners();
+    planners.insert(0, Arc::new(CastNames));
     let mut state = SessionStateBuilder::new()
         .with_config(config)
         .with_runtime_env(runtime)
         .with_default_features()
+        .with_expr_planners(planners)
+        .with_query_planner(Arc::new(PlannerWithJoins))
         .with_type_planner(Arc::new(Types))
         .with_analyzer_rules(analyzer_rules())
         .with_optimizer_rules(optimizer_rules())
@@ -62,6 +77,7 @@ pub fn session_state(
         AggregateUDF::from(ExactSum::default()),
         AggregateUDF::from(ExtremeRow::greatest()),
         AggregateUDF::from(ExtremeRow::least()),
+        AggregateUDF::from(Mode::default()),
     ] {
         state.register_udaf(Arc::new(function))?;
     }
@@ -71,9 +87,22 @@ pub fn session_state(
         strftime,
         ScalarUDF::from(ToChar::default()),
         ScalarUDF::from(Replaced::default()),
+        ScalarUDF::from(RandomUuid::default()),
+        ScalarUDF::from(OctetLength::default()),
+        ScalarUDF::from(Age::default()),
+        ScalarUDF::from(Formatting::new(Language::Printf)),
+        ScalarUDF::from(Formatting::new(Language::Format)),
+        ScalarUDF::from(HashOf::default()),
+        ScalarUDF::from(Mark::default()),
     ] {
         state.register_udf(Arc::new(function))?;
     }
+    for name in ["generate_series", "range"] {
+        let known = state.table_functions().get(name).cloned();
+        let series = Series(known.expect("DataFusion has this function"));
+        state.register_udtf(name, Arc::new(series));
+    }
+    state.register_expr_planner(Arc::new(Beside))?;
     for (name, row_size) in GROWING {
         let known = state.scalar_functions().get(name);
         let bounded = known.map(|function| Bounded::scalar(function, row_size, budget));

@@ -9,17 +9,24 @@
 //! DOUBLE [PRECISION], FLOAT, FLOAT(25…53)  Float64
 //! DECIMAL(p, s), NUMERIC(p, s)             Decimal128(p, s)  p up to 38; DECIMAL is DECIMAL(18, 3)
 //! VARCHAR[(n)], CHAR(n), TEXT              Utf8View          n characters at most; CHAR is not padded
+//! BLOB, BYTEA                              BinaryView
+//! UUID                                     FixedSizeBinary   16 bytes
+//! INTERVAL                                 Interval          months, days and nanoseconds
 //! DATE                                     Date32
+//! TIME[(p)]                                Time64            microseconds, or nanoseconds for p from 7 on
 //! TIMESTAMP[(p)] [WITH TIME ZONE]          Timestamp         microseconds, unless p says otherwise; zone UTC
 //! ```
 
-use datafusion::arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, IntervalUnit, TimeUnit};
 use datafusion::error::Result;
 use datafusion::logical_expr::planner::TypePlanner;
 use datafusion::sql::sqlparser::ast::{self, CharacterLength, ExactNumberInfo, TimezoneInfo};
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 use std::sync::Arc;
+
+/// Bytes of a UUID, which nothing else has in plans: docs/decisions/0027.
+pub const UUID_BYTES: i32 = 16;
 
 /// The zone of TIMESTAMP WITH TIME ZONE; values are shown and read in it.
 pub const ZONE: &str = "UTC";
@@ -71,7 +78,16 @@ pub fn column_type(name: &ast::DataType) -> Result<ColumnType, String> {
             DataType::Utf8View
         }
         Sql::Text | Sql::String(None) => DataType::Utf8View,
+        Sql::Blob(None) | Sql::Bytea | Sql::Binary(None) | Sql::Varbinary(None) => {
+            DataType::BinaryView
+        }
+        Sql::Uuid => DataType::FixedSizeBinary(UUID_BYTES),
+        Sql::Interval {
+            fields: None,
+            precision: None,
+        } => DataType::Interval(IntervalUnit::MonthDayNano),
         Sql::Date | Sql::Date32 => DataType::Date32,
+        Sql::Time(precision, zone) => time(*precision, *zone)?,
         Sql::Timestamp(precision, zone) => timestamp(*precision, *zone)?,
         Sql::Datetime(precision) => timestamp(*precision, TimezoneInfo::None)?,
         Sql::Custom(name, arguments) => match (
@@ -87,6 +103,7 @@ pub fn column_type(name: &ast::DataType) -> Result<ColumnType, String> {
             ("timestamp_ms", []) => DataType::Timestamp(TimeUnit::Millisecond, None),
             ("timestamp_us", []) => DataType::Timestamp(TimeUnit::Microsecond, None),
             ("timestamp_ns", []) => DataType::Timestamp(TimeUnit::Nanosecond, None),
+            ("time_ns", []) => DataType::Time64(TimeUnit::Nanosecond),
             ("utinyint", []) => DataType::UInt8,
             ("usmallint", []) => DataType::UInt16,
             ("uinteger" | "uint", []) => DataType::UInt32,
@@ -138,6 +155,19 @@ fn timestamp(precision: Option<u64>, zone: TimezoneInfo) -> Result<DataType, Str
     Ok(DataType::Timestamp(unit, zone))
 }
 
+fn time(precision: Option<u64>, zone: TimezoneInfo) -> Result<DataType, String> {
+    if !matches!(zone, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) {
+        return Err("type TIME WITH TIME ZONE".to_owned());
+    }
+    match precision {
+        None | Some(6) => Ok(DataType::Time64(TimeUnit::Microsecond)),
+        Some(7..=9) => Ok(DataType::Time64(TimeUnit::Nanosecond)),
+        Some(other) => Err(format!(
+            "type TIME({other}): say TIME for 6 digits of a second, or TIME(9)"
+        )),
+    }
+}
+
 /// SQL's name of a column type.
 pub fn sql_name(data_type: &DataType, max_characters: Option<u64>) -> String {
     let name = match data_type {
@@ -156,8 +186,13 @@ pub fn sql_name(data_type: &DataType, max_characters: Option<u64>) -> String {
             Some(most) => return format!("VARCHAR({most})"),
             None => "VARCHAR",
         },
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => "BLOB",
+        DataType::FixedSizeBinary(UUID_BYTES) => "UUID",
+        DataType::Interval(IntervalUnit::MonthDayNano) => "INTERVAL",
         DataType::Date32 => "DATE",
         DataType::Decimal128(precision, scale) => return format!("DECIMAL({precision},{scale})"),
+        DataType::Time64(TimeUnit::Microsecond) => "TIME",
+        DataType::Time64(TimeUnit::Nanosecond) => "TIME(9)",
         DataType::Timestamp(unit, zone) => {
             let digits = match unit {
                 TimeUnit::Second => "(0)",
@@ -221,8 +256,13 @@ mod tests {
             "DOUBLE",
             "VARCHAR",
             "VARCHAR(7)",
+            "BLOB",
+            "UUID",
+            "INTERVAL",
             "DATE",
             "DECIMAL(12,2)",
+            "TIME",
+            "TIME(9)",
             "TIMESTAMP",
             "TIMESTAMP(0)",
             "TIMESTAMP(9)",
@@ -249,6 +289,8 @@ mod tests {
             ("CHARACTER VARYING(3)", "VARCHAR(3)"),
             ("CHAR", "VARCHAR(1)"),
             ("TEXT", "VARCHAR"),
+            ("BYTEA", "BLOB"),
+            ("VARBINARY", "BLOB"),
             ("INT8", "BIGINT"),
             ("INT4", "INTEGER"),
             ("INT2", "SMALLINT"),
@@ -264,6 +306,9 @@ mod tests {
             ("NUMERIC", "DECIMAL(18,3)"),
             ("UINT", "UINTEGER"),
             ("DATETIME", "TIMESTAMP"),
+            ("TIME(6)", "TIME"),
+            ("TIME WITHOUT TIME ZONE", "TIME"),
+            ("TIME_NS", "TIME(9)"),
             ("TIMESTAMP_MS", "TIMESTAMP(3)"),
             ("TIMESTAMPTZ", "TIMESTAMP WITH TIME ZONE"),
         ] {
@@ -281,9 +326,10 @@ mod tests {
         for name in [
             "DECIMAL(39,2)",
             "DECIMAL(3,4)",
-            "UUID",
-            "BYTEA",
-            "INTERVAL",
+            "BLOB(10)",
+            "INTERVAL YEAR",
+            "TIME(3)",
+            "TIME WITH TIME ZONE",
             "TIMESTAMP(10)",
             "INTEGER[]",
         ] {

@@ -4,6 +4,7 @@
 use crate::arithmetic::{date, division};
 use crate::comparison::{common_type, decimal, pattern, quantified, timestamp, values};
 use crate::lists;
+use crate::text;
 use crate::walk::{rewrite_expressions, rewrite_nodes, rewrite_parts};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result};
@@ -39,7 +40,8 @@ impl AnalyzerRule for WrittenTypes {
 type Rewrite = fn(Expr, &DFSchema) -> Result<Transformed<Expr>>;
 
 /// The repairs in their order: each sees what the ones before it have made.
-const REPAIRS: [Rewrite; 6] = [
+const REPAIRS: [Rewrite; 7] = [
+    text::frame::rewrite,
     pattern::rewrite,
     lists::rewrite,
     division::rewrite,
@@ -55,8 +57,8 @@ fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         let whole = rewrite_parts(whole, &mut |part| rewrite(part, schema))?;
         return Ok(Transformed::yes(whole));
     }
-    common_type::check_expr(&expr, schema)?;
-    let mut all = Transformed::no(expr);
+    let mut all = text::rewrite_written(expr, schema)?;
+    common_type::check_expr(&all.data, schema)?;
     for repair in REPAIRS {
         all = all.transform_data(|expr| repair(expr, schema))?;
     }

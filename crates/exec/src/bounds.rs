@@ -18,6 +18,8 @@ pub(crate) fn value_bounds(data_type: &Type) -> Option<(i128, i128)> {
         Type::Int16 => (i16::MIN as i128, i16::MAX as i128),
         Type::Int32 | Type::Date => (i32::MIN as i128, i32::MAX as i128),
         Type::Int64 | Type::Timestamp { .. } => (i64::MIN as i128, i64::MAX as i128),
+        // Up to midnight, which 24:00:00 is not.
+        Type::Time { unit } => (0, 86_400 * units(unit) - 1),
         Type::UInt8 => (0, u8::MAX as i128),
         Type::UInt16 => (0, u16::MAX as i128),
         Type::UInt32 => (0, u32::MAX as i128),
@@ -26,8 +28,20 @@ pub(crate) fn value_bounds(data_type: &Type) -> Option<(i128, i128)> {
             let end = 10i128.pow(*precision as u32) - 1;
             (-end, end)
         }
-        Type::Float32 | Type::Float64 | Type::String => return None,
+        Type::Float32 | Type::Float64 | Type::String | Type::Blob | Type::Uuid | Type::Interval => {
+            return None;
+        }
     })
+}
+
+/// How many of them a second has.
+fn units(unit: &TimeUnit) -> i128 {
+    match unit {
+        TimeUnit::Second => 1,
+        TimeUnit::Millisecond => 1_000,
+        TimeUnit::Microsecond => 1_000_000,
+        TimeUnit::Nanosecond => 1_000_000_000,
+    }
 }
 
 /// The stored values a column of the type can have.
@@ -45,12 +59,6 @@ pub(crate) fn lossless_factor(from: &Type, to: &Type) -> Option<i128> {
     if from == to {
         return Some(1);
     }
-    let units = |unit: &TimeUnit| match unit {
-        TimeUnit::Second => 1i128,
-        TimeUnit::Millisecond => 1_000,
-        TimeUnit::Microsecond => 1_000_000,
-        TimeUnit::Nanosecond => 1_000_000_000,
-    };
     let scale = |data_type: &Type| match data_type {
         Type::Int8 | Type::Int16 | Type::Int32 | Type::Int64 => Some(0),
         Type::UInt8 | Type::UInt16 | Type::UInt32 | Type::UInt64 => Some(0),
@@ -61,6 +69,9 @@ pub(crate) fn lossless_factor(from: &Type, to: &Type) -> Option<i128> {
         // The days of every DATE fit in milliseconds and microseconds.
         (Type::Date, Type::Timestamp { unit, zone: None }) if *unit != TimeUnit::Nanosecond => {
             return Some(86_400 * units(unit));
+        }
+        (Type::Time { unit: from }, Type::Time { unit: to }) if units(to) > units(from) => {
+            units(to) / units(from)
         }
         _ => {
             let power = scale(to)?.checked_sub(scale(from)?)?;

@@ -218,7 +218,7 @@ impl RowState {
 /// The bytes of a value of the output.
 fn width(output: &Expression) -> usize {
     match &output.data_type {
-        DataType::Utf8View => size_of::<u128>() + STRING_BYTES,
+        DataType::Utf8View | DataType::BinaryView => size_of::<u128>() + STRING_BYTES,
         fixed => fixed.primitive_width().unwrap_or(1),
     }
 }

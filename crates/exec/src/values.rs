@@ -2,8 +2,9 @@
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
-use arrow_array::{Array, ArrayRef, StringViewArray};
+use arrow_array::{Array, ArrayRef, BinaryViewArray, StringViewArray};
 use arrow_schema::{DataType, TimeUnit};
+use eris_column::{wide_of_intervals, wide_of_uuids};
 use std::borrow::Cow;
 
 /// Values of one argument. Those of NULLs may be anything.
@@ -15,6 +16,7 @@ pub(crate) enum Values<'a> {
     /// Codes of a column's dictionary.
     Codes(Cow<'a, [i64]>),
     Strings(StringViewArray),
+    Bytes(BinaryViewArray),
 }
 
 /// The values of an array, in the form of their domain; decimals always wide.
@@ -44,6 +46,8 @@ pub(crate) fn values(array: &ArrayRef) -> Values<'static> {
         DataType::UInt32 => integers!(UInt32Type, |&value| value as i64),
         DataType::UInt64 => integers!(UInt64Type, |&value| (value ^ 1 << 63) as i64),
         DataType::Date32 => integers!(Date32Type, |&value| value as i64),
+        DataType::Time64(TimeUnit::Microsecond) => integers!(Time64MicrosecondType, |&value| value),
+        DataType::Time64(TimeUnit::Nanosecond) => integers!(Time64NanosecondType, |&value| value),
         DataType::Timestamp(unit, _) => match unit {
             TimeUnit::Second => integers!(TimestampSecondType, |&value| value),
             TimeUnit::Millisecond => integers!(TimestampMillisecondType, |&value| value),
@@ -58,6 +62,14 @@ pub(crate) fn values(array: &ArrayRef) -> Values<'static> {
         DataType::Decimal128(..) => {
             Values::Wide(array.as_primitive::<Decimal128Type>().values().to_vec())
         }
+        DataType::FixedSizeBinary(_) => {
+            Values::Wide(wide_of_uuids(array.as_fixed_size_binary()).collect())
+        }
+        DataType::Interval(_) => {
+            let intervals = array.as_primitive::<IntervalMonthDayNanoType>();
+            Values::Wide(wide_of_intervals(intervals).collect())
+        }
+        DataType::BinaryView => Values::Bytes(array.as_binary_view().clone()),
         DataType::Utf8View => Values::Strings(array.as_string_view().clone()),
         other => unreachable!("{other} is the type of no expression"),
     }

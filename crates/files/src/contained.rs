@@ -2,8 +2,11 @@
 //! printed.
 
 use std::cell::Cell;
+use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
+use std::pin::pin;
 use std::sync::LazyLock;
+use std::task::Poll;
 
 thread_local! {
     static IS_CONTAINED: Cell<bool> = const { Cell::new(false) };
@@ -26,6 +29,17 @@ pub(crate) fn contained<T>(work: impl FnOnce() -> T) -> Option<T> {
     let done = catch_unwind(AssertUnwindSafe(work));
     IS_CONTAINED.set(before);
     done.ok()
+}
+
+/// What the future gives; nothing if it panics.
+pub(crate) async fn contained_future<F: Future>(work: F) -> Option<F::Output> {
+    let mut work = pin!(work);
+    poll_fn(|cx| match contained(|| work.as_mut().poll(cx)) {
+        Some(Poll::Ready(done)) => Poll::Ready(Some(done)),
+        Some(Poll::Pending) => Poll::Pending,
+        None => Poll::Ready(None),
+    })
+    .await
 }
 
 #[cfg(test)]

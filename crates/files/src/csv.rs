@@ -139,6 +139,9 @@ pub(crate) struct CsvFiles {
     /// Whether the types were found in a sample of so many records.
     pub sampled: Option<usize>,
     pub ignore_errors: bool,
+    /// Whether all types were found: a number with a fraction is no BIGINT then. Where the user says the type, it is
+    /// rounded.
+    pub exact: bool,
 }
 
 impl RecordParser for CsvFiles {
@@ -335,6 +338,7 @@ impl CsvFiles {
                 fields: &records.fields,
                 width: self.columns.len(),
                 place,
+                exact: self.exact,
             };
             let column = cells.convert(&self.columns[place]);
             column.map_err(|bad| (place, bad))

@@ -31,7 +31,8 @@ pub(crate) fn expand(
     Ok((files, format))
 }
 
-fn expand_one(name: &str, format: Option<Format>) -> Result<Vec<PathBuf>, FileError> {
+/// The files of one name; none if nothing has it.
+pub(crate) fn expand_one(name: &str, format: Option<Format>) -> Result<Vec<PathBuf>, FileError> {
     let path = Path::new(name);
     if path.is_dir() {
         return directory(path, format)

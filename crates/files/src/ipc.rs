@@ -3,13 +3,15 @@
 use crate::compression::Counted;
 use crate::contained::contained;
 use crate::error::{FileError, FileFaultKind};
+use crate::foreign::columns;
 use crate::progress::ReadProgress;
 use crate::scan::{FileBytes, FileReading, FileSource, length};
 use crate::share::SharedFiles;
-use datafusion::arrow::datatypes::{Schema, SchemaRef};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::error::ArrowError;
 use datafusion::arrow::ipc::reader::{FileReader, StreamReader};
-use datafusion::arrow::ipc::root_as_footer;
+use datafusion::arrow::ipc::{root_as_footer, root_as_message};
 use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -71,6 +73,8 @@ fn open(
             file.rewind()?;
             (schema, Box::new(FileReader::try_new(file, columns)?))
         } else {
+            check_messages(&mut file)?;
+            file.rewind()?;
             let whole = StreamReader::try_new(&mut file, None)?.schema();
             file.rewind()?;
             (whole, Box::new(StreamReader::try_new(file, columns)?))
@@ -114,6 +118,50 @@ fn check_blocks(file: &mut (impl Read + Seek)) -> Result<(), ArrowError> {
     Ok(())
 }
 
+/// With what a message of a stream begins, unless it is an old one.
+const CONTINUATION: i32 = -1;
+
+/// Rejects a stream whose messages tell of more bytes than follow. The reader would allocate them.
+fn check_messages(file: &mut (impl Read + Seek)) -> Result<(), ArrowError> {
+    let damaged = || ArrowError::IpcError("a message tells of more than there is".to_owned());
+    let length = file.seek(SeekFrom::End(0))?;
+    file.rewind()?;
+    let mut at = 0;
+    let number = |file: &mut dyn Read, at: &mut u64| -> Result<Option<i32>, ArrowError> {
+        let mut bytes = [0; 4];
+        if length - *at < bytes.len() as u64 {
+            return Ok(None);
+        }
+        file.read_exact(&mut bytes)?;
+        *at += bytes.len() as u64;
+        Ok(Some(i32::from_le_bytes(bytes)))
+    };
+    // A stream may end without a mark.
+    while let Some(mut size) = number(file, &mut at)? {
+        if size == CONTINUATION {
+            size = number(file, &mut at)?.ok_or_else(damaged)?;
+        }
+        if size == 0 {
+            break;
+        }
+        let size = u64::try_from(size).map_err(|_| damaged())?;
+        if size > length - at {
+            return Err(damaged());
+        }
+        let mut message = vec![0; size as usize];
+        file.read_exact(&mut message)?;
+        at += size;
+        let message = root_as_message(&message).map_err(|_| damaged())?;
+        let body = u64::try_from(message.bodyLength()).map_err(|_| damaged())?;
+        if body > length - at {
+            return Err(damaged());
+        }
+        at += body;
+        file.seek(SeekFrom::Start(at))?;
+    }
+    Ok(())
+}
+
 /// Work of the reader, which panics at some damage.
 fn undamaged<T>(work: impl FnOnce() -> Result<T, ArrowError>) -> Result<T, ArrowError> {
     let missing = || ArrowError::IpcError("a part is missing".to_owned());
@@ -134,7 +182,7 @@ fn broken(path: &Path, error: ArrowError) -> FileError {
 impl FileSource for IpcFiles {
     fn schema(&self) -> SchemaRef {
         // Keys and values that came with the schema are for other programs.
-        Arc::new(Schema::new(self.schema.fields().clone()))
+        Arc::new(columns(&self.schema))
     }
 
     fn bytes(&self) -> FileBytes {
@@ -196,7 +244,8 @@ impl IpcReading {
         };
         let arrays = self.schema.fields().iter().map(|field| {
             let column = batch.column_by_name(field.name()).cloned();
-            column.ok_or_else(|| FileError::new(path, FileFaultKind::Changed))
+            let column = column.ok_or_else(|| FileError::new(path, FileFaultKind::Changed))?;
+            cast(&column, field.data_type()).map_err(why)
         });
         let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
         let arrays = arrays.collect::<Result<Vec<_>, _>>()?;

@@ -3,7 +3,8 @@
 //! ```text
 //! Unknown ─┬─► Boolean ────────────────────┐
 //!          ├─► Integer ──► Double ─────────┼─► String
-//!          └─► Date ──► Timestamp ──► Zoned┘
+//!          ├─► Date ──► Timestamp ──► Zoned┤
+//!          └─► Time ─────────────────────┘
 //! ```
 
 use crate::values::{self, ValueFormats};
@@ -19,6 +20,7 @@ pub(crate) enum ValueKind {
     Integer,
     Double,
     Date,
+    Time,
     Timestamp,
     /// Timestamps with zone.
     Zoned,
@@ -48,12 +50,16 @@ impl ValueKind {
         }
     }
 
-    /// Of one text that may be a date or a timestamp.
+    /// Of one text that may be a date, a time or a timestamp.
     pub fn of_time(text: &str, formats: &ValueFormats) -> Option<ValueKind> {
         // A timestamp at midnight is no date.
         let may_be_date = formats.date_format.is_some() || text.len() <= 11;
         if may_be_date && formats.date(text).is_some() {
             return Some(ValueKind::Date);
+        }
+        // A day in front of it makes it a timestamp.
+        if matches!(text.find(':'), Some(1 | 2)) && values::time(text).is_some() {
+            return Some(ValueKind::Time);
         }
         let timestamp = formats.timestamp(text);
         timestamp.map(|(_, _, zoned)| {
@@ -101,6 +107,7 @@ impl ValueKind {
             ValueKind::Integer => DataType::Int64,
             ValueKind::Double => DataType::Float64,
             ValueKind::Date => DataType::Date32,
+            ValueKind::Time => DataType::Time64(TimeUnit::Microsecond),
             ValueKind::Timestamp => DataType::Timestamp(TimeUnit::Microsecond, None),
             ValueKind::Zoned => DataType::Timestamp(TimeUnit::Microsecond, Some(ZONE.into())),
         }

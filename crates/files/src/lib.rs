@@ -22,6 +22,7 @@
 
 #![forbid(unsafe_code)]
 
+mod about;
 mod added;
 mod blocking;
 mod blocks;
@@ -29,10 +30,12 @@ mod column;
 mod compression;
 mod contained;
 mod csv;
+mod damage;
 mod directory;
 mod encoding;
 mod error;
 mod expand;
+mod foreign;
 mod format;
 mod ipc;
 mod json;
@@ -51,10 +54,12 @@ mod united;
 mod values;
 mod write;
 
+pub use about::{files_named, parquet_metadata, parquet_schema};
 pub use added::partition_directory;
 pub use column::{ColumnRef, FileColumn};
 pub use compression::{Compression, ZSTD_LEVEL, without_ending};
 pub use csv::{CsvOptions, CsvStyle, Delimiter};
+pub use damage::ContainDamage;
 pub use directory::{DirectoryUnderWay, read_text};
 pub use encoding::{TextCoding, TextEncoding};
 pub use error::{ColumnPlace, FileError, FileFault, FileFaultKind, Misfit, TypeOrigin, shortened};
@@ -63,7 +68,7 @@ pub use parquet::{ParquetScan, context_of_load, parquet_scans};
 pub use pipe::allow_standard_input;
 pub use progress::ReadProgress;
 pub use read::{ReadOptions, format_of, open};
-pub use shown::VALUE_FORMAT;
+pub use shown::{VALUE_FORMAT, formatter};
 pub use text::{csv_rows, json_rows};
 pub use values::{ValueFormats, is_time_format};
 pub use write::{FileUnderWay, WriteOptions, write};

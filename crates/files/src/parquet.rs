@@ -1,14 +1,15 @@
 //! Parquet files as a table: DataFusion's reader, which reads row groups side by side and pushes filters down.
 
+use crate::contained::contained_future;
+use crate::damage::parquet_scan;
 use crate::error::{FileError, FileFaultKind};
+use crate::foreign::{columns, reject_intervals, with_uuids};
 use datafusion::catalog::TableProvider;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::listing::{
     ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl,
 };
-use datafusion::datasource::physical_plan::ParquetSource;
-use datafusion::datasource::source::DataSourceExec;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::TaskContext;
 use datafusion::execution::context::SessionState;
@@ -27,7 +28,10 @@ pub(crate) async fn open(
     files: &[PathBuf],
     state: &SessionState,
 ) -> std::result::Result<Arc<dyn TableProvider>, FileError> {
-    let format = ParquetFormat::default().with_options(state.table_options().parquet.clone());
+    let format = ParquetFormat::default()
+        .with_options(state.table_options().parquet.clone())
+        // Nanoseconds end in 2262, and wrap around.
+        .with_coerce_int96(Some("us".to_owned()));
     let options = ListingOptions::new(Arc::new(format)).with_file_extension("");
     let mut urls = Vec::with_capacity(files.len());
     let mut schema = None;
@@ -36,7 +40,10 @@ pub(crate) async fn open(
         // A name is not a pattern here.
         let url = ListingTableUrl::parse(escaped(&file.to_string_lossy())).map_err(why)?;
         if schema.is_none() {
-            let inferred = options.infer_schema(state, &url).await.map_err(why)?;
+            let inferred = contained_future(options.infer_schema(state, &url)).await;
+            let inferred = inferred
+                .ok_or_else(|| FileError::new(file, FileFaultKind::Damaged("Parquet file")))?;
+            let inferred = inferred.map_err(why)?;
             if inferred.fields().is_empty() {
                 let empty = file.metadata().is_ok_and(|file| file.len() == 0);
                 let kind = if empty {
@@ -46,7 +53,9 @@ pub(crate) async fn open(
                 };
                 return Err(FileError::new(file, kind));
             }
-            schema = Some(inferred);
+            reject_intervals(file, &inferred)?;
+            let said = with_uuids(file, &inferred).map_err(|error| why(error.into()))?;
+            schema = Some(Arc::new(columns(&said)));
         }
         urls.push(url);
     }
@@ -125,8 +134,7 @@ pub fn context_of_load(
 }
 
 fn is_parquet(node: &Arc<dyn ExecutionPlan>) -> bool {
-    let source = node.downcast_ref::<DataSourceExec>();
-    source.is_some_and(|source| source.downcast_to_file_source::<ParquetSource>().is_some())
+    parquet_scan(node).is_some()
 }
 
 /// A name whose characters mean themselves, where patterns are understood.

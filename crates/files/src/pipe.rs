@@ -10,6 +10,7 @@
 
 use std::fs::File;
 use std::io::{self, Cursor, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,6 +20,37 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub(crate) struct Pipe {
     path: PathBuf,
     state: Mutex<PipeState>,
+    _open: OpenPipe,
+}
+
+/// The pipes that are open, by device and number: a second reader of one would take rows away from the first, and wait
+/// for those that the first has taken.
+static OPEN: Mutex<Vec<(u64, u64)>> = Mutex::new(Vec::new());
+
+/// An entry of [`OPEN`], until it is dropped.
+#[derive(Debug)]
+struct OpenPipe((u64, u64));
+
+impl OpenPipe {
+    /// # Errors
+    /// It is open already.
+    fn new(path: &Path) -> io::Result<Self> {
+        let found = std::fs::metadata(path)?;
+        let number = (found.dev(), found.ino());
+        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        if open.contains(&number) {
+            return Err(is_taken());
+        }
+        open.push(number);
+        Ok(OpenPipe(number))
+    }
+}
+
+impl Drop for OpenPipe {
+    fn drop(&mut self) {
+        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        open.retain(|number| *number != self.0);
+    }
 }
 
 #[derive(Debug)]
@@ -49,7 +81,11 @@ pub(crate) fn is_foreign(path: &Path) -> bool {
 
 impl Pipe {
     /// Waits for whoever writes to it.
+    ///
+    /// # Errors
+    /// It cannot be opened, or is being read.
     pub fn open(path: &Path) -> io::Result<Arc<Pipe>> {
+        let open = OpenPipe::new(path)?;
         let state = PipeState {
             kept: Vec::new(),
             rest: Some(File::open(path)?),
@@ -57,6 +93,7 @@ impl Pipe {
         Ok(Arc::new(Pipe {
             path: path.to_owned(),
             state: Mutex::new(state),
+            _open: open,
         }))
     }
 

@@ -1,5 +1,7 @@
 //! How values are written for people, in the shell and in CSV files.
 //!
+//! Types whose values SQL writes in another way than Arrow have [their own text](eris_exact::text).
+//!
 //! Strings within lists, structs and maps stand in quotes where they would be read as something else without:
 //! `[a, 'b, c', '', NULL]`.
 
@@ -10,6 +12,7 @@ use datafusion::arrow::error::ArrowError;
 use datafusion::arrow::util::display::{
     ArrayFormatter, ArrayFormatterFactory, DisplayIndex, FormatOptions, FormatResult,
 };
+use eris_exact::text::{has_own_text, write_value};
 use std::fmt::Write;
 
 /// NULL within lists, structs and maps.
@@ -20,19 +23,37 @@ pub const VALUE_FORMAT: FormatOptions<'static> = FormatOptions::new()
     .with_null(NULL)
     .with_timestamp_format(Some(TIMESTAMP))
     .with_timestamp_tz_format(Some(TIMESTAMP_ZONED))
-    .with_formatter_factory(Some(&NestedStrings));
+    .with_formatter_factory(Some(&OwnTexts));
+
+/// What shows the values of an array.
+///
+/// # Errors
+/// The options are wrong for its type.
+pub fn formatter<'a>(
+    array: &'a dyn Array,
+    options: &FormatOptions<'a>,
+) -> Result<ArrayFormatter<'a>, ArrowError> {
+    if has_own_text(array.data_type()) {
+        let values = Box::new(OwnText(array, options.null()));
+        return Ok(ArrayFormatter::new(values, options.safe()));
+    }
+    ArrayFormatter::try_new(array, options)
+}
 
 #[derive(Debug)]
-struct NestedStrings;
+struct OwnTexts;
 
-impl ArrayFormatterFactory for NestedStrings {
-    /// Only what is within other values comes with its field.
+impl ArrayFormatterFactory for OwnTexts {
+    /// Is asked for what is within other values alone, which comes with its field.
     fn create_array_formatter<'formatter>(
         &self,
         array: &'formatter dyn Array,
         options: &FormatOptions<'formatter>,
         field: Option<&'formatter Field>,
     ) -> Result<Option<ArrayFormatter<'formatter>>, ArrowError> {
+        if has_own_text(array.data_type()) {
+            return formatter(array, options).map(Some);
+        }
         let is_string = matches!(
             array.data_type(),
             DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View
@@ -42,6 +63,18 @@ impl ArrayFormatterFactory for NestedStrings {
         }
         let strings = Box::new(QuotedStrings(array));
         Ok(Some(ArrayFormatter::new(strings, options.safe())))
+    }
+}
+
+struct OwnText<'a>(&'a dyn Array, &'a str);
+
+impl DisplayIndex for OwnText<'_> {
+    fn write(&self, row: usize, f: &mut dyn Write) -> FormatResult {
+        match self.0.is_null(row) {
+            true => f.write_str(self.1)?,
+            false => write_value(f, self.0, row)?,
+        }
+        Ok(())
     }
 }
 
@@ -104,7 +137,7 @@ mod tests {
         lists.append_value([None::<&str>]);
         lists.append_value([None::<&str>; 0]);
         let lists = lists.finish();
-        let formatter = ArrayFormatter::try_new(&lists, &VALUE_FORMAT).unwrap();
+        let formatter = formatter(&lists, &VALUE_FORMAT).unwrap();
         let shown: Vec<String> = (0..3).map(|row| formatter.value(row).to_string()).collect();
         assert_eq!(
             shown,

@@ -296,6 +296,12 @@ fn offset(text: &[u8]) -> Option<Option<i32>> {
         .then_some(Some(sign * (hours * 3600 + minutes * 60)))
 }
 
+/// Microseconds since midnight; none of a text with more digits of a second.
+pub(crate) fn time(text: &str) -> Option<i64> {
+    let nanos = eris_exact::text::nanoseconds(text)?;
+    (nanos % 1_000 == 0).then_some(nanos / 1_000)
+}
+
 /// A date written like `%d.%m.%Y`.
 pub(crate) fn date_like(text: &str, format: &str) -> Option<i32> {
     let date = NaiveDate::parse_from_str(text.trim_ascii(), format).ok()?;

@@ -16,7 +16,7 @@ pub struct Probe {
 }
 
 /// A set of keys, in the cheapest form that fits it. Integer keys are the values of integer columns, days of dates,
-/// units of timestamps or unscaled decimals.
+/// units of times and timestamps or unscaled decimals.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum KeySet {
     /// All keys from `low` to `high`, both included; empty when `low > high`.
@@ -51,6 +51,8 @@ macro_rules! by_integer_type {
             DataType::UInt16 => $call!(UInt16Type),
             DataType::UInt32 => $call!(UInt32Type),
             DataType::Date32 => $call!(Date32Type),
+            DataType::Time64(TimeUnit::Microsecond) => $call!(Time64MicrosecondType),
+            DataType::Time64(TimeUnit::Nanosecond) => $call!(Time64NanosecondType),
             DataType::Timestamp(TimeUnit::Second, _) => $call!(TimestampSecondType),
             DataType::Timestamp(TimeUnit::Millisecond, _) => $call!(TimestampMillisecondType),
             DataType::Timestamp(TimeUnit::Microsecond, _) => $call!(TimestampMicrosecondType),

@@ -26,6 +26,7 @@ mod lookup;
 mod order;
 mod phases;
 mod scalar;
+pub mod text;
 mod wire;
 
 pub use access::Access;

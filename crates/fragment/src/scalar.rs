@@ -1,6 +1,8 @@
 //! The types that data objects can have, and constants of them.
 
+use crate::text;
 use arrow_schema::DataType;
+use eris_types::uuid_of_wide;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -38,8 +40,19 @@ pub enum Type {
     },
     /// VARCHAR: UTF-8 text, Arrow's `Utf8View` at every seam
     String,
+    /// BLOB: bytes, Arrow's `BinaryView` at every seam
+    Blob,
+    /// UUID: 16 bytes, Arrow's `FixedSizeBinary(16)` at every seam
+    Uuid,
+    /// INTERVAL: months, days and nanoseconds. No fragment compares or groups by them.
+    Interval,
     /// DATE: days since 1970-01-01
     Date,
+    /// TIME: units since midnight, microseconds or nanoseconds
+    Time {
+        /// The unit of the count.
+        unit: TimeUnit,
+    },
     /// TIMESTAMP: units since 1970-01-01T00:00:00
     Timestamp {
         /// The unit of the count.
@@ -47,6 +60,13 @@ pub enum Type {
         /// The time zone of TIMESTAMP WITH TIME ZONE.
         zone: Option<String>,
     },
+}
+
+impl Type {
+    /// Whether fragments group by values of the type, and find the least and the greatest.
+    pub fn is_grouped(&self) -> bool {
+        !matches!(self, Type::Blob | Type::Interval)
+    }
 }
 
 impl fmt::Display for Type {
@@ -68,7 +88,14 @@ impl fmt::Display for Type {
                 return write!(f, "DECIMAL({precision}, {scale})");
             }
             Type::String => "VARCHAR",
+            Type::Blob => "BLOB",
+            Type::Uuid => "UUID",
+            Type::Interval => "INTERVAL",
             Type::Date => "DATE",
+            Type::Time {
+                unit: TimeUnit::Nanosecond,
+            } => "TIME(9)",
+            Type::Time { .. } => "TIME",
             Type::Timestamp { unit, zone } => {
                 let digits = match unit {
                     TimeUnit::Second => 0,
@@ -87,7 +114,7 @@ impl fmt::Display for Type {
     }
 }
 
-/// The unit of a timestamp.
+/// The unit of a time or timestamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum TimeUnit {
     /// Seconds
@@ -126,7 +153,16 @@ impl TryFrom<&DataType> for Type {
                 scale: *scale,
             },
             DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Type::String,
+            DataType::Binary | DataType::LargeBinary | DataType::BinaryView => Type::Blob,
+            DataType::FixedSizeBinary(16) => Type::Uuid,
+            DataType::Interval(arrow_schema::IntervalUnit::MonthDayNano) => Type::Interval,
             DataType::Date32 => Type::Date,
+            DataType::Time64(arrow_schema::TimeUnit::Microsecond) => Type::Time {
+                unit: TimeUnit::Microsecond,
+            },
+            DataType::Time64(arrow_schema::TimeUnit::Nanosecond) => Type::Time {
+                unit: TimeUnit::Nanosecond,
+            },
             DataType::Timestamp(unit, zone) => Type::Timestamp {
                 unit: match unit {
                     arrow_schema::TimeUnit::Second => TimeUnit::Second,
@@ -157,7 +193,14 @@ impl From<&Type> for DataType {
             Type::Float64 => DataType::Float64,
             Type::Decimal { precision, scale } => DataType::Decimal128(*precision, *scale),
             Type::String => DataType::Utf8View,
+            Type::Blob => DataType::BinaryView,
+            Type::Uuid => DataType::FixedSizeBinary(16),
+            Type::Interval => DataType::Interval(arrow_schema::IntervalUnit::MonthDayNano),
             Type::Date => DataType::Date32,
+            Type::Time { unit } => DataType::Time64(match unit {
+                TimeUnit::Nanosecond => arrow_schema::TimeUnit::Nanosecond,
+                _ => arrow_schema::TimeUnit::Microsecond,
+            }),
             Type::Timestamp { unit, zone } => DataType::Timestamp(
                 match unit {
                     TimeUnit::Second => arrow_schema::TimeUnit::Second,
@@ -187,12 +230,16 @@ pub enum Value {
     Null,
     /// BOOLEAN
     Boolean(bool),
-    /// Every integer type; the unscaled number of a decimal; the days of a date; the units of a timestamp.
+    /// Every integer type; the unscaled number of a decimal; the days of a date; the units of a time or
+    /// timestamp; the numbers that UUIDs and intervals are
+    /// (`eris_types`).
     Integer(i128),
     /// REAL (exactly widened) and DOUBLE
     Float(f64),
     /// VARCHAR
     String(String),
+    /// BLOB
+    Bytes(Vec<u8>),
 }
 
 impl Scalar {
@@ -220,6 +267,21 @@ impl fmt::Display for Scalar {
                 let sign = if *value < 0 { "-" } else { "" };
                 let (whole, part) = (value.abs() / unit, value.abs() % unit);
                 write!(f, "{sign}{whole}.{part:0width$}", width = *scale as usize)
+            }
+            (Value::Integer(value), Type::Time { unit }) => {
+                f.write_str("'")?;
+                text::write_time(f, *value as i64, *unit)?;
+                f.write_str("'")
+            }
+            (Value::Integer(value), Type::Uuid) => {
+                f.write_str("'")?;
+                text::write_uuid(f, uuid_of_wide(*value))?;
+                f.write_str("'")
+            }
+            (Value::Bytes(value), _) => {
+                f.write_str("'")?;
+                text::write_blob(f, value)?;
+                f.write_str("'")
             }
             (Value::Integer(value), _) => write!(f, "{value}"),
             (Value::Float(value), _) => write!(f, "{value:?}"),

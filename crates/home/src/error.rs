@@ -24,6 +24,16 @@ pub enum HomeError {
         #[source]
         source: UnsupportedType,
     },
+    /// A column that cannot be in a key or an index.
+    #[error(
+        "table {table}: column \"{column}\" is an INTERVAL, which can be neither a key nor in an index"
+    )]
+    KeyColumn {
+        /// The table.
+        table: String,
+        /// The column.
+        column: String,
+    },
     /// The data object was dropped meanwhile.
     #[error("{0} does not exist; it may have been dropped by another session")]
     NoSuchObject(ObjectId),

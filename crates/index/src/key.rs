@@ -9,6 +9,8 @@
 //! REAL, DOUBLE                 big-endian, sign bit flipped; all bits if negative        f32, f64
 //! DECIMAL(p, s)                its unscaled value in 1, 2, 4, 8 or 16 bytes, as p needs  i128, see push_decimal
 //! VARCHAR                      each byte plus one, then 0                                &str
+//! BLOB                         the same, but FF 01 for FE and FF 02 for FF, then 0       &[u8]
+//! UUID                         its 16 bytes                                              i128, see push
 //!
 //! nullable column              0 if NULL, otherwise 1 and then the value                 Option<T>
 //! composite key                its columns one after the other
@@ -130,6 +132,18 @@ impl KeyEncoder {
     /// A column VARCHAR.
     pub fn push_string(&mut self, text: &str) -> &mut Self {
         self.push_string_start(text);
+        self.bytes.push(0);
+        self
+    }
+
+    /// A column BLOB.
+    pub fn push_blob(&mut self, blob: &[u8]) -> &mut Self {
+        for &byte in blob {
+            match byte {
+                0xFE | 0xFF => self.bytes.extend([0xFF, byte - 0xFD]),
+                _ => self.bytes.push(byte + 1),
+            }
+        }
         self.bytes.push(0);
         self
     }

@@ -5,6 +5,9 @@ use std::path::PathBuf;
 /// The environment variable that replaces the real topology: `4x2` is 4 logical nodes with 2 AEUs each.
 pub const TOPOLOGY_VARIABLE: &str = "ERIS_TOPOLOGY";
 
+/// AEUs of a made-up topology: as many as are tested. Each takes up to 3 MB, and threads of the system.
+pub(crate) const MOST_AEUS: u16 = 128;
+
 /// The topology cannot be read, or what was asked of it cannot be.
 #[derive(Debug, thiserror::Error)]
 pub enum TopologyError {
@@ -37,7 +40,7 @@ pub enum TopologyError {
         "{variable}={value:?} is no topology: expected NODESxCORES, as in {variable}=4x2, \
          both from 1, and at most {most} AEUs in all",
         variable = TOPOLOGY_VARIABLE,
-        most = u16::MAX
+        most = MOST_AEUS
     )]
     Variable {
         /// The value found.

@@ -1,6 +1,6 @@
 //! Made-up topologies, `NODESxCORES`: every NUMA path really runs, although all memory lies on one node.
 
-use crate::error::TopologyError;
+use crate::error::{MOST_AEUS, TopologyError};
 use crate::pages::PageSizes;
 use crate::sysfs;
 use crate::topology::{LOCAL, Node, REMOTE, Topology, place};
@@ -22,8 +22,10 @@ pub(crate) fn parse(value: &str) -> Result<(u16, u16), TopologyError> {
     };
     let (nodes, cores) = value.trim().split_once(['x', 'X']).ok_or_else(wrong)?;
     let (nodes, cores) = (number(nodes)?, number(cores)?);
-    nodes.checked_mul(cores).ok_or_else(wrong)?;
-    Ok((nodes, cores))
+    match nodes.checked_mul(cores) {
+        Some(..=MOST_AEUS) => Ok((nodes, cores)),
+        _ => Err(wrong()),
+    }
 }
 
 /// Nothing of the machine but its memory size and page sizes.
@@ -108,13 +110,14 @@ mod tests {
     fn nodes_by_cores() {
         assert_eq!(parse("4x2").unwrap(), (4, 2));
         assert_eq!(parse(" 1X16\n").unwrap(), (1, 16));
+        assert_eq!(parse("8x16").unwrap(), (8, 16));
     }
 
     #[test]
     fn a_wrong_value_is_named_with_its_variable() {
         for value in [
             "", "4", "x", "4x", "x2", "0x2", "2x0", "-1x2", "+1x2", "4x2x1", "a x b", "300x300",
-            "65536x1",
+            "65536x1", "1x129", "43x3",
         ] {
             let error = parse(value).unwrap_err().to_string();
             let named = format!("ERIS_TOPOLOGY={value:?} is no topology");

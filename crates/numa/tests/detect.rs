@@ -28,10 +28,10 @@ fn detect_with(value: &str) -> String {
 
 #[test]
 fn the_variable_makes_a_topology() {
-    let made: serde_json::Value = serde_json::from_str(&detect_with("300x2")).unwrap();
+    let made: serde_json::Value = serde_json::from_str(&detect_with("64x2")).unwrap();
     assert_eq!(made["fake"], true);
-    assert_eq!(made["nodes"].as_array().unwrap().len(), 300);
-    assert_eq!(made["aeus"].as_array().unwrap().len(), 600);
+    assert_eq!(made["nodes"].as_array().unwrap().len(), 64);
+    assert_eq!(made["aeus"].as_array().unwrap().len(), 128);
     assert_eq!(made["aeus"][3]["node"], 1);
     // Hardly a machine has that many CPUs for one process.
     assert_eq!(made["aeus"][3]["cpu"], serde_json::Value::Null);

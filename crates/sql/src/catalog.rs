@@ -12,15 +12,21 @@ pub(crate) mod create_statement;
 mod foreign_key;
 mod index;
 mod name;
+pub(crate) mod script;
+mod sequence;
 mod table;
 mod view;
 
 pub(crate) use foreign_key::{ForeignKey, positions};
 pub(crate) use index::TableIndex;
 pub use name::quoted;
-pub(crate) use name::{CATALOG, RelationName, SCHEMA, is_reserved};
+pub(crate) use name::{
+    CATALOG, RelationName, SCHEMA, TEMPORARY, is_reserved, is_temporary, temporary_schema,
+};
+pub(crate) use sequence::{Course, Sequence};
 pub(crate) use table::{
-    Check, ColumnRules, DefaultValue, Definition, PrimaryKey, Table, Unique, retire,
+    Check, ColumnRules, DefaultValue, Definition, GeneratedColumn, Identity, PrimaryKey, Table,
+    Unique, retire,
 };
 pub(crate) use view::{View, ViewDependency};
 
@@ -44,9 +50,18 @@ pub(crate) struct Catalog {
 /// All schemas with their tables and views at one time.
 #[derive(Debug)]
 pub(crate) struct Contents {
-    schemas: BTreeMap<String, BTreeMap<String, TableOrView>>,
+    schemas: BTreeMap<String, SchemaContents>,
     /// What others keep for as long as these are the contents: plans. One that outlived its table would keep the rows.
     attached: OnceLock<Box<dyn Attached>>,
+}
+
+/// What is in a schema.
+#[derive(Clone, Debug, Default)]
+struct SchemaContents {
+    /// COMMENT ON SCHEMA.
+    comment: Option<String>,
+    relations: BTreeMap<String, TableOrView>,
+    sequences: BTreeMap<String, Arc<Sequence>>,
 }
 
 impl Clone for Contents {
@@ -88,7 +103,7 @@ impl TableOrView {
 
 impl Default for Catalog {
     fn default() -> Self {
-        let schemas = BTreeMap::from([(SCHEMA.to_owned(), BTreeMap::new())]);
+        let schemas = BTreeMap::from([(SCHEMA.to_owned(), SchemaContents::default())]);
         Catalog {
             current: RwLock::new(Arc::new(Contents {
                 schemas,
@@ -168,7 +183,8 @@ impl Contents {
     }
 
     pub fn get(&self, name: &RelationName) -> Option<&TableOrView> {
-        self.schemas.get(&name.schema)?.get(&name.name)
+        let schema = self.schemas.get(&name.schema)?;
+        schema.relations.get(&name.name)
     }
 
     pub fn table(&self, name: &RelationName) -> Option<&Arc<Table>> {
@@ -182,9 +198,10 @@ impl Contents {
         self.schemas.contains_key(schema)
     }
 
-    /// The names of all schemas of users.
+    /// The names of all schemas of users, without those of temporary tables.
     pub fn schema_names(&self) -> impl Iterator<Item = &str> {
-        self.schemas.keys().map(String::as_str)
+        let names = self.schemas.keys().map(String::as_str);
+        names.filter(|name| !is_temporary(name))
     }
 
     /// Tables and views of a schema, by name.
@@ -192,12 +209,13 @@ impl Contents {
         self.schemas
             .get(schema)
             .into_iter()
-            .flat_map(BTreeMap::values)
+            .flat_map(|schema| schema.relations.values())
     }
 
     /// All tables and views, by schema and name.
     pub fn relations(&self) -> impl Iterator<Item = &TableOrView> {
-        self.schemas.values().flat_map(BTreeMap::values)
+        let schemas = self.schemas.values();
+        schemas.flat_map(|schema| schema.relations.values())
     }
 
     /// All tables, by schema and name.
@@ -242,16 +260,70 @@ impl Contents {
     pub fn put(&mut self, relation: TableOrView) -> Option<TableOrView> {
         let RelationName { schema, name } = relation.name().clone();
         let schema = self.schemas.get_mut(&schema);
-        schema.expect("the schema exists").insert(name, relation)
+        let relations = &mut schema.expect("the schema exists").relations;
+        relations.insert(name, relation)
     }
 
     pub fn remove(&mut self, name: &RelationName) -> Option<TableOrView> {
-        self.schemas.get_mut(&name.schema)?.remove(&name.name)
+        let schema = self.schemas.get_mut(&name.schema)?;
+        schema.relations.remove(&name.name)
+    }
+
+    /// Removes a table or view; a table with the sequences of its columns.
+    pub fn drop_relation(&mut self, name: &RelationName) {
+        if let Some(TableOrView::Table(table)) = self.remove(name) {
+            self.remove_own_sequences(&table);
+        }
+    }
+
+    /// Removes the sequences of a table's columns.
+    pub fn remove_own_sequences(&mut self, table: &Table) {
+        let identities = table
+            .rules
+            .iter()
+            .filter_map(|rules| rules.identity.as_ref());
+        for identity in identities {
+            self.remove_sequence(&identity.sequence.name);
+        }
+    }
+
+    pub fn sequence(&self, name: &RelationName) -> Option<&Arc<Sequence>> {
+        self.schemas.get(&name.schema)?.sequences.get(&name.name)
+    }
+
+    /// All sequences, by schema and name.
+    pub fn sequences(&self) -> impl Iterator<Item = &Arc<Sequence>> {
+        let schemas = self.schemas.values();
+        schemas.flat_map(|schema| schema.sequences.values())
+    }
+
+    /// Adds a sequence, whose schema exists.
+    pub fn put_sequence(&mut self, sequence: Arc<Sequence>) {
+        let schema = self.schemas.get_mut(&sequence.name.schema);
+        let sequences = &mut schema.expect("the schema exists").sequences;
+        sequences.insert(sequence.name.name.clone(), sequence);
+    }
+
+    pub fn remove_sequence(&mut self, name: &RelationName) {
+        if let Some(schema) = self.schemas.get_mut(&name.schema) {
+            schema.sequences.remove(&name.name);
+        }
     }
 
     /// Adds an empty schema, if there is none of this name.
     pub fn add_schema(&mut self, schema: &str) {
         self.schemas.entry(schema.to_owned()).or_default();
+    }
+
+    /// What COMMENT ON SCHEMA has said of it.
+    pub fn schema_comment(&self, schema: &str) -> Option<&str> {
+        self.schemas.get(schema)?.comment.as_deref()
+    }
+
+    /// COMMENT ON SCHEMA, which exists.
+    pub fn comment_on_schema(&mut self, schema: &str, comment: Option<String>) {
+        let schema = self.schemas.get_mut(schema);
+        schema.expect("the schema exists").comment = comment;
     }
 
     /// Removes a schema with all that is in it.
@@ -268,12 +340,13 @@ impl Contents {
         );
         let shown = |name: &RelationName| match name.schema == current_schema {
             true => name.name.clone(),
-            false => format!("{}.{}", name.schema, name.name),
+            false => format!("{}.{}", name.shown_schema(), name.name),
         };
         similar
             .map(|found| shown(&RelationName::new(name.schema.as_str(), found)))
             .or_else(|| {
-                let mut elsewhere = self.relations().map(TableOrView::name);
+                let elsewhere = self.relations().map(TableOrView::name);
+                let mut elsewhere = elsewhere.filter(|other| !other.is_temporary());
                 elsewhere.find(|other| other.name == name.name).map(shown)
             })
     }
@@ -297,6 +370,8 @@ mod tests {
             query: View::parse_for_test("SELECT 1"),
             current_schema: SCHEMA.into(),
             reads: reads.collect(),
+            comment: None,
+            column_comments: Vec::new(),
         }))
     }
 

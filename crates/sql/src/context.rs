@@ -91,6 +91,21 @@ impl StatementContext {
         }
     }
 
+    /// Where names mean what they mean to all sessions: no temporary table hides another one.
+    pub fn without_temporary(&self) -> Self {
+        if self.variables.temporary.is_none() {
+            return self.clone();
+        }
+        let variables = Variables {
+            temporary: None,
+            ..Variables::clone(&self.variables)
+        };
+        StatementContext {
+            variables: Arc::new(variables),
+            ..self.clone()
+        }
+    }
+
     /// For a query whose rows are to come in their own order.
     pub fn in_one_stream(&self) -> Self {
         let variables = Variables {

@@ -146,6 +146,11 @@ impl SqlError {
         self
     }
 
+    /// Whether it is this mistake.
+    pub(crate) fn is(&self, mistake: Mistake) -> bool {
+        matches!(&self.kind, SqlErrorKind::Invalid(found, _) if *found == mistake)
+    }
+
     /// What failed.
     pub fn kind(&self) -> &SqlErrorKind {
         &self.kind
@@ -272,7 +277,17 @@ fn innermost(error: &DataFusionError) -> String {
         .next()
         .unwrap_or_default();
     let text = text.trim().trim_end_matches('.');
+    if is_offset_overflow(text) {
+        return "the strings or lists of one batch take more than 2 GiB".to_owned();
+    }
     in_sql(error_text::unprefixed(text))
+}
+
+/// Arrow counts the bytes of a batch's strings, and the elements of its lists, in 31 bits. Its kernels say so in
+/// several ways.
+fn is_offset_overflow(text: &str) -> bool {
+    let text = text.to_ascii_lowercase();
+    text.contains("offset overflow")
 }
 
 /// What to do when the budget is used up.

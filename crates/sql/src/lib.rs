@@ -40,7 +40,7 @@ mod write;
 
 pub use catalog::quoted;
 pub use eris_exact::{Spill, SpillError};
-pub use eris_files::{VALUE_FORMAT, allow_standard_input};
+pub use eris_files::{VALUE_FORMAT, allow_standard_input, formatter};
 pub use error::position::Position;
 pub use error::{Mistake, SqlError, SqlErrorKind, SqlState, Violation};
 pub use progress::{Amount, Progress};
@@ -48,7 +48,9 @@ pub use running::outcome::Outcome;
 pub use running::query::QueryStream;
 pub use session::database::Database;
 pub use session::prepared_statement::PreparedStatement;
-pub use session::relations::{Function, FunctionKind, Relation, RelationColumn, RelationKind};
+pub use session::relations::{
+    Function, FunctionKind, IsWanted, Relation, RelationColumn, RelationKind, ScriptPart,
+};
 pub use session::table_rows::TableRows;
 pub use session::{Canceller, Running, Session};
 pub use text::lexeme::{Lexeme, LexemeKind, lexemes};

@@ -9,9 +9,11 @@
 //! ```
 
 pub(crate) mod aggregate_rule;
+pub(crate) mod answers;
 pub(crate) mod dynamic_filter;
 pub(crate) mod files;
 pub(crate) mod fragment_exec;
+pub(crate) mod group_keys;
 pub(crate) mod merge_groups;
 pub(crate) mod order_rule;
 pub(crate) mod parameter;

@@ -180,29 +180,29 @@ pub(crate) async fn admit(
     let plans = contents.attached::<PlanCache>();
     match planned(context, tree, &masked, statement).await {
         Ok(Planned::Constants(plan)) => {
-            plans.constants.remember(&masked, &plan);
+            plans.constants.remember(context, &masked, &plan);
             plan.plan.run(context, &masked).map(Short::Row)
         }
         Ok(Planned::Query(template)) => {
             // The contents that it was planned with, which may be newer.
             if let Some(contents) = template.plan.template.contents() {
                 let plans = contents.attached::<PlanCache>();
-                plans.queries.remember(&masked, &template);
+                plans.queries.remember(context, &masked, &template);
             }
             template.plan.bind(&masked)
         }
         Ok(Planned::Write(write)) => {
             if let Some(contents) = write.plan.contents() {
                 let plans = contents.attached::<PlanCache>();
-                plans.writes.remember(&masked, &write);
+                plans.writes.remember(context, &masked, &write);
             }
             ready(&write.plan, asked)
         }
         Err(why) => {
             let reason = why.why();
             match tree {
-                ast::Statement::Query(_) => plans.queries.give_up(&masked, why),
-                _ => plans.writes.give_up(&masked, why),
+                ast::Statement::Query(_) => plans.queries.give_up(context, &masked, why),
+                _ => plans.writes.give_up(context, &masked, why),
             }
             Err(reason)
         }

@@ -11,6 +11,7 @@
 
 mod activity;
 mod balancing;
+mod definitions;
 pub(crate) mod described;
 pub(crate) mod functions;
 mod indexes;
@@ -41,17 +42,18 @@ pub(crate) const INFORMATION: &str = "information_schema";
 
 /// The relations of a schema; none if it is not one of ours.
 pub(crate) fn relations(schema: &str) -> impl Iterator<Item = &'static SystemTable> + use<> {
-    let parts: [&'static [SystemTable]; 6] = match schema {
+    let parts: [&'static [SystemTable]; 7] = match schema {
         SYSTEM => [
             &objects::RELATIONS,
+            &definitions::RELATIONS,
             &placement::RELATIONS,
             &reorganizations::RELATIONS,
             &recodings::RELATIONS,
             &balancing::RELATIONS,
             &activity::RELATIONS,
         ],
-        INFORMATION => [&information::RELATIONS, &[], &[], &[], &[], &[]],
-        _ => [&[]; 6],
+        INFORMATION => [&information::RELATIONS, &[], &[], &[], &[], &[], &[]],
+        _ => [&[]; 7],
     };
     parts.into_iter().flatten()
 }

@@ -6,9 +6,15 @@
 //!
 //! Nothing here knows the catalogue: a name is still a name.
 
+mod asof;
+pub(crate) mod clause_tokens;
+mod clock;
+mod commas;
 pub(crate) mod depth;
 mod from_first;
+pub(crate) mod generated;
 pub(crate) mod identifier;
+mod lambdas;
 pub(crate) mod lexeme;
 mod limits;
 pub(crate) mod mistakes;
@@ -18,13 +24,20 @@ mod nested_with;
 mod operators;
 pub(crate) mod parameter;
 pub(crate) mod parse;
+mod pivot;
+mod pivot_tokens;
 pub(crate) mod precedence;
+pub(crate) mod questions;
 pub(crate) mod reject;
 pub(crate) mod rewrite;
 mod sample;
+mod sample_tokens;
 pub(crate) mod set_all;
 pub(crate) mod shorthand;
 pub(crate) mod statement;
+mod tokens;
 pub(crate) mod transaction;
+mod tuples;
 pub(crate) mod using;
 mod values;
+mod wildcards;

@@ -2,6 +2,8 @@
 //!
 //! The parser asks a dialect by its methods, and here and there by its type. Such questions get PostgreSQL's type.
 
+use crate::define;
+use sqlparser::ast::{ColumnOption, Statement};
 use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
@@ -34,6 +36,18 @@ macro_rules! supported {
 impl Dialect for ErisDialect {
     fn dialect(&self) -> TypeId {
         TypeId::of::<PostgreSqlDialect>()
+    }
+
+    fn parse_statement(&self, parser: &mut Parser) -> Option<Result<Statement, ParserError>> {
+        define::sequence(parser)
+    }
+
+    fn parse_column_option(
+        &self,
+        parser: &mut Parser,
+    ) -> Result<Option<Result<Option<ColumnOption>, ParserError>>, ParserError> {
+        let option = define::generated(parser)?;
+        Ok(option.map(|option| Ok(Some(option))))
     }
 
     as_postgres! {
@@ -75,6 +89,7 @@ impl Dialect for ErisDialect {
 
     supported! {
         supports_from_first_select
+        supports_lambda_functions
         supports_select_wildcard_exclude
         supports_select_wildcard_replace
         supports_select_wildcard_rename

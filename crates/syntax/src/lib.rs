@@ -11,6 +11,7 @@
 
 #![forbid(unsafe_code)]
 
+mod define;
 mod dialect;
 
 pub use dialect::ErisDialect;

@@ -1,5 +1,5 @@
-//! What every crate shares: identifiers as newtypes, so that no two kinds of number can be confused, and the name that
-//! a wrong one was probably meant to be.
+//! What every crate shares: identifiers as newtypes, so that no two kinds of number can be confused, the name that a
+//! wrong one was probably meant to be, and the numbers that values of 16 bytes are.
 //!
 //! ```text
 //! doors ─ sql ─ engine ─ route·aeu ─ exec ─ store ─ column·kernels
@@ -17,8 +17,10 @@
 #![forbid(unsafe_code)]
 
 mod similar;
+mod wide;
 
 pub use similar::most_similar;
+pub use wide::{interval_of_wide, uuid_of_wide, wide_of_interval, wide_of_uuid};
 
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -3,6 +3,7 @@
 import datetime
 import itertools
 import math
+import uuid
 from collections import defaultdict
 from decimal import Decimal
 
@@ -17,9 +18,22 @@ def expected_value(value):
         return timestamp(value.isoformat(sep=" "))
     if isinstance(value, datetime.date):
         return value.isoformat()
+    if isinstance(value, datetime.time):
+        text = value.isoformat()
+        return text.rstrip("0") if value.microsecond else text
+    if isinstance(value, uuid.UUID):
+        return str(value)
+    if isinstance(value, bytes):
+        return escaped(value)
     if isinstance(value, float) and not math.isfinite(value):
         return {math.inf: "Infinity", -math.inf: "-Infinity"}.get(value, "NaN")
     return value
+
+
+def escaped(blob):
+    """Bytes as both engines show them."""
+    plain = lambda byte: 32 <= byte < 127 and chr(byte) not in "\\'\""
+    return "".join(chr(byte) if plain(byte) else f"\\x{byte:02X}" for byte in blob)
 
 
 def timestamp(text):

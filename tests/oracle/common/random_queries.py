@@ -13,7 +13,10 @@ Left out, because PostgreSQL's dialect (eris) and DuckDB's differ and neither is
 """
 
 import datetime
+import uuid
 from decimal import Decimal
+
+from common.compare import escaped
 
 # sum() over at most 2^20 rows of this magnitude stays within 64 bits.
 MOST = 2**42
@@ -29,6 +32,12 @@ def literal(value):
         return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
     if isinstance(value, datetime.date):
         return f"DATE '{value.isoformat()}'"
+    if isinstance(value, datetime.time):
+        return f"TIME '{value.isoformat()}'"
+    if isinstance(value, uuid.UUID):
+        return f"CAST('{value}' AS UUID)"
+    if isinstance(value, bytes):
+        return f"CAST('{escaped(value)}' AS BLOB)"
     if isinstance(value, str):
         return "'" + value.replace("'", "''") + "'"
     if isinstance(value, float):
@@ -137,7 +146,7 @@ class QueryGenerator:
         pairs = []
         for left in table.columns:
             for right in other.columns:
-                joinable = left.kind == right.kind and left.kind in ("integer", "string", "day")
+                joinable = left.kind == right.kind and left.kind in ("integer", "string", "day", "time", "uuid", "blob")
                 # Signed with unsigned 64 bits: no common type of the same width.
                 joinable = joinable and left.name.endswith("uwide") == right.name.endswith("uwide")
                 expected = table.rows * other.rows / max(left.distinct, right.distinct)
@@ -310,6 +319,9 @@ class QueryGenerator:
                 "day": datetime.date(2000, 2, 29),
                 "timestamp": datetime.datetime(2000, 2, 29, 1, 2, 3),
                 "flag": True,
+                "time": datetime.time(1, 2, 3),
+                "uuid": uuid.UUID(int=7),
+                "blob": b"a\xff",
             }
             return samples[column.kind]
         value = self.random.choice(column.domain)
@@ -332,7 +344,7 @@ class QueryGenerator:
         return f"{sides[0]} {self.comparison()} {sides[1]}"
 
     def compare_columns(self, columns):
-        left = self.column(columns, "integer", "string", "day")
+        left = self.column(columns, "integer", "string", "day", "time", "uuid", "blob")
         same = [
             column
             for column in columns

@@ -7,6 +7,7 @@ Columns (each table has all of them, prefixed by the table's name, so that no jo
     u8 u16 u32        unsigned                          dec, wide_dec       DECIMAL(12,2), DECIMAL(30,4)
     wide, uwide       the whole range of 64 bits        day, timestamp      DATE, TIMESTAMP (microseconds)
     fk                0 to about n/2: joins             flag                BOOLEAN
+    time, uuid        TIME, UUID                        blob                BLOB, often no text
 
 A column's values follow a shape that an encoding might like or hate (constant, runs, sorted, few, many) and carry nulls
 at a rate from none to all.
@@ -16,6 +17,7 @@ strings (escape in LIKE), dates before 1970 or beyond 2100.
 """
 
 import datetime
+import uuid
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
@@ -57,7 +59,7 @@ class Column:
     """What the query generator knows of a column."""
 
     name: str
-    kind: str  # integer, double, decimal, string, day, timestamp, flag
+    kind: str  # integer, double, decimal, string, day, timestamp, flag, time, uuid, blob
     bound: int = 0  # integers: the largest magnitude
     scale: int = 0  # decimals
     domain: list = field(default_factory=list)  # some values that occur
@@ -87,7 +89,7 @@ def make_table(random, name, rows, directory):
         column = Column(f"{name}_{suffix}", kind, distinct=max(1, len(present)), **facts)
         column.domain = random.sample(sorted(present), min(len(present), 20))
         columns.append(column)
-        arrays.append(pa.array(values, arrow))
+        arrays.append(array_of(values, arrow))
         fields.append(pa.field(column.name, arrow))
 
     ids = list(range(rows))
@@ -121,6 +123,13 @@ def make_table(random, name, rows, directory):
     random_bits = random.choice([10, 36, 51])
     add("timestamp", pa.timestamp("us"), shaped(random, rows, timestamp), "timestamp")
     add("flag", pa.bool_(), shaped(random, rows, lambda: random.random() < 0.3), "flag")
+    second = random.choice([1, 60, 86_400])
+    clock = lambda: (EPOCH + datetime.timedelta(seconds=random.randrange(second), microseconds=random.choice([0, 1, 500_000]))).time()
+    add("time", pa.time64("us"), shaped(random, rows, clock), "time")
+    identifiers = lambda: uuid.UUID(int=random.choice([random.getrandbits(128), random.randrange(20)]))
+    add("uuid", pa.uuid(), shaped(random, rows, identifiers), "uuid")
+    blob = lambda: random.choice([random.randbytes(random.randint(0, 20)), b"\xff" * random.randint(0, 3), b"plain text " * 2])
+    add("blob", pa.binary(), shaped(random, rows, blob), "blob")
 
     path = f"{directory}/{name}.parquet"
     pq.write_table(
@@ -130,6 +139,14 @@ def make_table(random, name, rows, directory):
         use_dictionary=random.random() < 0.7,
     )
     return Table(name, rows, path, columns)
+
+
+def array_of(values, arrow):
+    """The values as an array; pyarrow takes the bytes of UUIDs."""
+    if arrow == pa.uuid():
+        stored = pa.array([value and value.bytes for value in values], pa.binary(16))
+        return pa.ExtensionArray.from_storage(arrow, stored)
+    return pa.array(values, arrow)
 
 
 def make_rewritten(random, tables, directory):

@@ -2,6 +2,7 @@
 
 use super::Command;
 use crate::format::{Expanded, Format};
+use crate::variables::is_of_name;
 use clap::ValueEnum;
 use std::time::Duration;
 
@@ -11,6 +12,8 @@ pub struct Arguments<'a> {
     pub text: &'a str,
     /// Its words, without their quotes.
     pub words: Vec<String>,
+    /// Whether the command's name ends in `+`: more is to be shown.
+    pub more: bool,
 }
 
 impl Arguments<'_> {
@@ -48,6 +51,36 @@ impl Arguments<'_> {
     pub fn number(&self) -> Result<usize, String> {
         let word = self.one("a number")?;
         word.parse().map_err(|_| format!("\"{word}\" is no number"))
+    }
+}
+
+/// What separates fields: no quote, no line end.
+pub fn separator(text: &str) -> Result<Command, String> {
+    let separator = match text {
+        "\\t" | "tab" => "\t",
+        text => text,
+    };
+    match separator.is_empty() || separator.contains(['"', '\n', '\r']) {
+        true => Err(format!("\"{text}\" cannot separate fields")),
+        false => Ok(Command::Separator(separator.to_owned())),
+    }
+}
+
+/// `\set [name [value …]]`; parts of the value are put together, as psql does.
+pub fn set(words: &[String]) -> Result<Command, String> {
+    let Some((name, value)) = words.split_first() else {
+        return Ok(Command::Set(None));
+    };
+    Ok(Command::Set(Some((variable(name)?, value.concat()))))
+}
+
+/// The name of a variable.
+pub fn variable(name: &str) -> Result<String, String> {
+    match !name.is_empty() && name.chars().all(is_of_name) {
+        true => Ok(name.to_owned()),
+        false => Err(format!(
+            "\"{name}\" is no name of a variable: letters, digits and _ are"
+        )),
     }
 }
 
@@ -111,6 +144,7 @@ pub fn pset(words: &[String]) -> Result<Command, String> {
     let switch = || value.map(on_or_off).transpose();
     match (name, value) {
         ("null", value) => Ok(Command::NullValue(value.unwrap_or_default().to_owned())),
+        ("fieldsep" | "csv_fieldsep", Some(text)) => separator(text),
         ("format", None) => Ok(Command::Mode(None)),
         ("format", Some(name)) => Ok(Command::Mode(Some(format(name)?))),
         ("expanded" | "x", value) => Ok(Command::Expanded(value.map(expanded).transpose()?)),

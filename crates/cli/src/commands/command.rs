@@ -9,10 +9,12 @@ use std::time::Duration;
 pub enum Command {
     /// Tables and views, or one of them with its columns.
     Describe(Option<String>),
-    /// Tables whose name contains this.
-    Tables(String),
-    /// Views whose name contains this.
-    Views(String),
+    /// The same with comments.
+    DescribeMore(Option<String>),
+    /// Tables whose name contains this, perhaps with comments.
+    Tables(String, bool),
+    /// Views whose name contains this, perhaps with comments.
+    Views(String, bool),
     /// Schemas.
     Schemas,
     /// Functions whose name contains this, or matches it as a pattern.
@@ -27,6 +29,14 @@ pub enum Command {
     Include(PathBuf),
     /// Results go to a file, or to the screen again.
     Output(Option<PathBuf>),
+    /// The next result goes to a file.
+    Once(PathBuf),
+    /// A script that builds the tables and views anew whose name contains this, or matches it.
+    Dump(String),
+    /// Gives a variable a value; `None`: lists them.
+    Set(Option<(String, String)>),
+    /// Forgets a variable.
+    Unset(String),
     /// A COPY statement.
     Copy(String),
     /// A file becomes rows of a table, which is made if there is none.
@@ -45,6 +55,8 @@ pub enum Command {
     Headers(Option<bool>),
     /// What stands for NULL.
     NullValue(String),
+    /// What separates the fields of CSV.
+    Separator(String),
     /// Whether statements are printed before they run.
     Echo(bool),
     /// Whether long results are paged; `None`: the other way round.

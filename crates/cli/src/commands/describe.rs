@@ -1,7 +1,7 @@
 //! What there is, as results: `\d` and its kin.
 
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
-use eris_sql::{Database, FunctionKind, Relation, RelationKind};
+use eris_sql::{Database, FunctionKind, Relation, RelationKind, Session};
 use glob::Pattern;
 use std::sync::Arc;
 
@@ -39,13 +39,13 @@ pub fn is_pattern(name: &str) -> bool {
 }
 
 /// Which names are meant: those that contain a text, or match a pattern as a whole. Both may be behind a schema.
-struct Wanted {
+pub(super) struct Wanted {
     schema: Option<Pattern>,
     name: Pattern,
 }
 
 impl Wanted {
-    fn new(text: &str) -> Self {
+    pub(super) fn new(text: &str) -> Self {
         let text = text.to_lowercase();
         let whole = |text: &str| {
             let pattern = text
@@ -67,7 +67,7 @@ impl Wanted {
         }
     }
 
-    fn has(&self, schema: &str, name: &str) -> bool {
+    pub(super) fn has(&self, schema: &str, name: &str) -> bool {
         let schemas = self.schema.as_ref();
         schemas.is_none_or(|wanted| wanted.matches(&schema.to_lowercase()))
             && self.name.matches(&name.to_lowercase())
@@ -82,14 +82,14 @@ fn kind(relation: &Relation) -> &'static str {
     }
 }
 
-/// Tables and views whose name contains `part`, or matches it.
-pub fn list(database: &Database, part: &str, kinds: Kinds) -> RecordBatch {
+/// Tables and views whose name contains `part`, or matches it; with `more`, also their comments.
+pub fn list(session: &Session, part: &str, kinds: Kinds, more: bool) -> RecordBatch {
     let wanted = |relation: &Relation| match kinds {
         Kinds::All => relation.kind != RelationKind::System,
         Kinds::Tables => relation.kind == RelationKind::Table,
         Kinds::Views => relation.kind == RelationKind::View,
     };
-    let relations = database.relations().into_iter();
+    let relations = session.relations().into_iter();
     let names = Wanted::new(part);
     let relations: Vec<Relation> = relations
         .filter(|relation| wanted(relation) && names.has(&relation.schema, &relation.name))
@@ -102,6 +102,8 @@ pub fn list(database: &Database, part: &str, kinds: Kinds) -> RecordBatch {
         .iter()
         .map(|relation| relation.columns.len() as i64);
     let columns: ArrayRef = Arc::new(Int64Array::from_iter_values(columns));
+    let comments = relations.iter().map(|relation| relation.comment.as_deref());
+    let comments: ArrayRef = Arc::new(comments.collect::<StringArray>());
     named(
         [
             ("schema", text(|relation| &relation.schema)),
@@ -109,13 +111,14 @@ pub fn list(database: &Database, part: &str, kinds: Kinds) -> RecordBatch {
             ("kind", text(kind)),
             ("columns", columns),
         ]
-        .into_iter(),
+        .into_iter()
+        .chain(more.then_some(("comment", comments))),
     )
 }
 
 /// All schemas.
-pub fn schemas(database: &Database) -> RecordBatch {
-    let rows = database.schemas().into_iter().map(|name| [Some(name)]);
+pub fn schemas(session: &Session) -> RecordBatch {
+    let rows = session.schemas().into_iter().map(|name| [Some(name)]);
     batch(["schema"], rows.collect())
 }
 
@@ -144,12 +147,17 @@ pub fn functions(database: &Database, part: &str) -> RecordBatch {
     )
 }
 
-/// The title and the columns of one table or view, and what its rows are found by and refer to.
+/// The title and the columns of one table or view, and what its rows are found by and refer to; with `more`, also what
+/// comments say.
 ///
 /// # Errors
 /// There is none of that name.
-pub fn relation(database: &Database, name: &str) -> Result<(String, RecordBatch, String), String> {
-    let relations = database.relations();
+pub fn relation(
+    session: &Session,
+    name: &str,
+    more: bool,
+) -> Result<(String, RecordBatch, String), String> {
+    let relations = session.relations();
     let (schema, plain) = match name.split_once('.') {
         Some((schema, plain)) => (Some(schema), plain),
         None => (None, name),
@@ -177,11 +185,24 @@ pub fn relation(database: &Database, name: &str) -> Result<(String, RecordBatch,
         let [name, data_type] = known;
         [name, data_type, Some(null.to_owned()), Some(default)]
     });
-    let columns = batch(["column", "type", "null", "default"], rows.collect());
+    let rows: Vec<_> = rows.collect();
+    let columns = match more {
+        false => batch(["column", "type", "null", "default"], rows),
+        true => {
+            let comments = found.columns.iter().map(|column| column.comment.clone());
+            let rows = rows.into_iter().zip(comments);
+            let rows = rows.map(|([name, kind, null, default], comment)| {
+                [name, kind, null, default, comment.or(Some(String::new()))]
+            });
+            let names = ["column", "type", "null", "default", "comment"];
+            batch(names, rows.collect())
+        }
+    };
     let title = format!("{} {}.{}", kind(found), found.schema, found.name);
     let mut rest = String::new();
     for (heading, lines) in [
         ("indexes", &found.indexes),
+        ("checks", &found.checks),
         ("foreign keys", &found.foreign_keys),
         ("referenced by", &found.referenced_by),
     ] {
@@ -192,12 +213,15 @@ pub fn relation(database: &Database, name: &str) -> Result<(String, RecordBatch,
             rest.push_str(&format!("    {line}\n"));
         }
     }
+    if let (true, Some(comment)) = (more, &found.comment) {
+        rest.push_str(&format!("comment:\n    {comment}\n"));
+    }
     Ok((title, columns, rest))
 }
 
 /// The CREATE statements of tables and views whose name contains `part`, or matches it.
-pub fn definitions(database: &Database, part: &str) -> String {
-    let relations = database.relations().into_iter();
+pub fn definitions(session: &Session, part: &str) -> String {
+    let relations = session.relations().into_iter();
     let names = Wanted::new(part);
     let relations = relations.filter(|relation| {
         relation.kind != RelationKind::System && names.has(&relation.schema, &relation.name)
@@ -208,9 +232,9 @@ pub fn definitions(database: &Database, part: &str) -> String {
 }
 
 /// The statement that brings a file's rows into a table, which is made if there is none.
-pub fn import(database: &Database, file: &str, table: &str) -> String {
+pub fn import(session: &Session, file: &str, table: &str) -> String {
     let file = file.replace('\'', "''");
-    let relations = database.relations();
+    let relations = session.relations();
     let mut names = relations.iter().map(|relation| relation.name.as_str());
     if names.any(|name| name == table || name == table.to_lowercase()) {
         format!("COPY {table} FROM '{file}'")

@@ -1,6 +1,8 @@
 //! Every command, in the order of the help.
 
-use super::arguments::{Arguments, expanded, format, on_or_off, pset, watch};
+use super::arguments::{
+    Arguments, expanded, format, on_or_off, pset, separator, set, variable, watch,
+};
 use super::{Command, copy, path};
 
 /// A command as this table tells of it.
@@ -31,20 +33,26 @@ pub const COMMANDS: &[Spec] = &[
     Spec {
         names: &["\\d", "\\d+", ".describe"],
         usage: "[name]",
-        help: "tables and views, or the columns of one",
-        read: |arguments| Ok(Command::Describe(arguments.optional()?.map(str::to_owned))),
+        help: "tables and views, or the columns of one; \\d+: with comments",
+        read: |arguments| {
+            let name = arguments.optional()?.map(str::to_owned);
+            Ok(match arguments.more {
+                true => Command::DescribeMore(name),
+                false => Command::Describe(name),
+            })
+        },
     },
     Spec {
         names: &["\\dt", "\\dt+", ".tables"],
         usage: "[part|pattern]",
         help: "tables: all, by a part of the name, or by a pattern such as sales*, other.*",
-        read: |arguments| Ok(Command::Tables(arguments.pattern()?)),
+        read: |arguments| Ok(Command::Tables(arguments.pattern()?, arguments.more)),
     },
     Spec {
         names: &["\\dv", "\\dv+"],
         usage: "[part|pattern]",
         help: "views",
-        read: |arguments| Ok(Command::Views(arguments.pattern()?)),
+        read: |arguments| Ok(Command::Views(arguments.pattern()?, arguments.more)),
     },
     Spec {
         names: &["\\dn"],
@@ -93,6 +101,30 @@ pub const COMMANDS: &[Spec] = &[
         usage: "[FILE]",
         help: "results into a file; without a name, to the screen again",
         read: |arguments| Ok(Command::Output(arguments.optional()?.map(path))),
+    },
+    Spec {
+        names: &[".once"],
+        usage: "FILE",
+        help: "the next result into a file",
+        read: |arguments| Ok(Command::Once(path(arguments.one("a file")?))),
+    },
+    Spec {
+        names: &[".dump"],
+        usage: "[part|pattern]",
+        help: "a script that makes tables and views anew, with their rows",
+        read: |arguments| Ok(Command::Dump(arguments.pattern()?)),
+    },
+    Spec {
+        names: &["\\set"],
+        usage: "[name [value]]",
+        help: "a variable for statements: :name, :'name', :\"name\"; without a name, all",
+        read: |arguments| set(&arguments.words),
+    },
+    Spec {
+        names: &["\\unset"],
+        usage: "name",
+        help: "forget a variable",
+        read: |arguments| Ok(Command::Unset(variable(arguments.one("a name")?)?)),
     },
     Spec {
         names: &["\\copy"],
@@ -178,6 +210,12 @@ pub const COMMANDS: &[Spec] = &[
         read: |arguments| Ok(Command::NullValue(arguments.one("a text")?.to_owned())),
     },
     Spec {
+        names: &[".separator"],
+        usage: "TEXT",
+        help: "what separates the fields of CSV",
+        read: |arguments| separator(arguments.one("a text")?),
+    },
+    Spec {
         names: &[".maxrows"],
         usage: "N",
         help: "most rows of a table on the screen, 0 for all",
@@ -197,7 +235,7 @@ pub const COMMANDS: &[Spec] = &[
     },
     Spec {
         names: &["\\pset", ".show"],
-        usage: "[null|format|expanded|pager|columns [value]]",
+        usage: "[null|format|expanded|pager|columns|fieldsep [value]]",
         help: "settings, by psql's names; without a name, all of them",
         read: |arguments| pset(&arguments.words),
     },

@@ -9,6 +9,7 @@ use crate::script_error::ScriptError;
 use crate::units::CommandLine;
 use clap::ValueEnum;
 use eris_sql::Statement;
+use std::borrow::Cow;
 use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
@@ -31,7 +32,8 @@ impl Runner {
             start: line.start,
             error,
         };
-        match parse(&line.text).map_err(failed)? {
+        let text = self.with_variables(&line.text);
+        match parse(&text).map_err(failed)? {
             Command::Quit => return Ok(Flow::Quit),
             Command::Include(file) => return self.include(&file).await,
             Command::Edit(file) => return self.edit(file, &failed).await,
@@ -39,7 +41,7 @@ impl Runner {
             Command::Indexes => self.made_up(INDEXES.to_owned()).await?,
             Command::Databases => self.made_up(DATABASES.to_owned()).await?,
             Command::Import { file, table } => {
-                let import = describe::import(self.session.database(), &file, &table);
+                let import = describe::import(&self.session, &file, &table);
                 self.made_up(import).await?;
             }
             Command::Watch { every, times } => {
@@ -57,6 +59,20 @@ impl Runner {
                     failed(CommandError::Failed(reason))
                 })?;
             }
+            Command::Once(file) => {
+                self.output.redirect(Some(&file)).map_err(|error| {
+                    let reason = format!("cannot write '{}': {error}", file.display());
+                    failed(CommandError::Failed(reason))
+                })?;
+                self.once = true;
+            }
+            Command::Dump(part) => self.dump(&part, &failed).await?,
+            Command::Set(None) => {
+                let text = self.variables.listed();
+                self.print_text(&text)?;
+            }
+            Command::Set(Some((name, value))) => self.variables.set(&name, value),
+            Command::Unset(name) => self.variables.unset(&name),
             Command::Print(text) => writeln!(self.output, "{text}")?,
             Command::Directory(directory) => {
                 let directory = directory.or_else(std::env::home_dir).unwrap_or_default();
@@ -71,42 +87,37 @@ impl Runner {
         Ok(Flow::Continue)
     }
 
+    /// A command with the values of variables, as psql has them: not what is for the system, nor `\copy`.
+    fn with_variables<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let is_plain = ["\\!", "\\copy", ".shell", ".system"];
+        match is_plain.iter().any(|plain| text.starts_with(plain)) {
+            true => Cow::Borrowed(text),
+            false => self.variables.written_out(text),
+        }
+    }
+
     /// Commands that need no waiting.
     fn at_once(
         &mut self,
         command: Command,
         failed: &dyn Fn(CommandError) -> ScriptError,
     ) -> Result<(), ScriptError> {
-        let database = self.session.database().clone();
+        let session = self.session.clone();
         match command {
-            Command::Describe(None) => self.print_batch(&describe::list(&database, "", Kinds::All)),
-            Command::Describe(Some(name)) if describe::is_pattern(&name) => {
-                self.print_batch(&describe::list(&database, &name, Kinds::All))
+            Command::Describe(name) => self.describe(name.as_deref(), false, failed),
+            Command::DescribeMore(name) => self.describe(name.as_deref(), true, failed),
+            Command::Tables(part, more) => {
+                self.print_batch(&describe::list(&session, &part, Kinds::Tables, more))
             }
-            Command::Describe(Some(name)) => match describe::relation(&database, &name) {
-                Ok((title, columns, rest)) => {
-                    let for_people = self.settings.format.is_for_people();
-                    if for_people {
-                        writeln!(self.output, "{title}")?;
-                    }
-                    self.print_batch(&columns)?;
-                    if for_people {
-                        write!(self.output, "{rest}")?;
-                    }
-                    Ok(())
-                }
-                Err(reason) => Err(failed(CommandError::Failed(reason))),
-            },
-            Command::Tables(part) => {
-                self.print_batch(&describe::list(&database, &part, Kinds::Tables))
+            Command::Views(part, more) => {
+                self.print_batch(&describe::list(&session, &part, Kinds::Views, more))
             }
-            Command::Views(part) => {
-                self.print_batch(&describe::list(&database, &part, Kinds::Views))
+            Command::Schemas => self.print_batch(&describe::schemas(&session)),
+            Command::Functions(part) => {
+                self.print_batch(&describe::functions(session.database(), &part))
             }
-            Command::Schemas => self.print_batch(&describe::schemas(&database)),
-            Command::Functions(part) => self.print_batch(&describe::functions(&database, &part)),
             Command::Schema(part) => {
-                let text = describe::definitions(&database, &part);
+                let text = describe::definitions(&session, &part);
                 self.print_text(&text)
             }
             Command::Help(word) => match help(word.as_deref()) {
@@ -131,6 +142,35 @@ impl Runner {
                 Ok(())
             }
         }
+    }
+
+    /// Shows one table or view, or lists those that are meant.
+    fn describe(
+        &mut self,
+        name: Option<&str>,
+        more: bool,
+        failed: &dyn Fn(CommandError) -> ScriptError,
+    ) -> Result<(), ScriptError> {
+        let session = self.session.clone();
+        let name = match name {
+            Some(name) if !describe::is_pattern(name) => name,
+            pattern => {
+                let pattern = pattern.unwrap_or_default();
+                let listed = describe::list(&session, pattern, Kinds::All, more);
+                return self.print_batch(&listed);
+            }
+        };
+        let (title, columns, rest) = describe::relation(&session, name, more)
+            .map_err(|reason| failed(CommandError::Failed(reason)))?;
+        let for_people = self.settings.format.is_for_people();
+        if for_people {
+            writeln!(self.output, "{title}")?;
+        }
+        self.print_batch(&columns)?;
+        if for_people {
+            write!(self.output, "{rest}")?;
+        }
+        Ok(())
     }
 
     /// Changes a setting; what to tell, where the command alone does not say what it did.
@@ -173,6 +213,10 @@ impl Runner {
                 settings.null = Some(text);
                 None
             }
+            Command::Separator(text) => {
+                settings.separator = text;
+                None
+            }
             Command::Echo(on) => {
                 settings.echo = on;
                 None
@@ -212,6 +256,7 @@ impl Runner {
                     .clone()
                     .unwrap_or_else(|| "of the format".to_owned()),
             ),
+            ("fieldsep", format!("{:?}", settings.separator)),
             ("timing", on_off(settings.timer).to_owned()),
             ("pager", on_off(settings.pager).to_owned()),
             ("maxrows", rows),

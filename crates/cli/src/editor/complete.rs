@@ -11,21 +11,21 @@
 use super::keywords::KEYWORDS;
 use crate::commands::{COMMANDS, path};
 use crate::units;
-use eris_sql::{Database, Function, LexemeKind, Relation, RelationKind, lexemes, quoted};
+use eris_sql::{Function, LexemeKind, Relation, RelationKind, Session, lexemes, quoted};
 
 /// Completes from the database's names and the file system.
 pub struct SqlCompleter {
-    database: Database,
+    session: Session,
     /// They do not change.
     functions: Vec<Function>,
 }
 
 impl SqlCompleter {
-    /// A completer for the names of this database.
-    pub fn new(database: Database) -> Self {
+    /// A completer for the names that this session sees.
+    pub fn new(session: Session) -> Self {
         SqlCompleter {
-            functions: database.functions(),
-            database,
+            functions: session.database().functions(),
+            session,
         }
     }
 
@@ -45,7 +45,7 @@ impl SqlCompleter {
                 }
                 LexemeKind::Name => {
                     let from = open.span.start;
-                    let relations = self.database.relations();
+                    let relations = self.session.relations();
                     let names = relations.iter().flat_map(names);
                     {
                         // Between quotes the size of letters counts.
@@ -69,7 +69,7 @@ impl SqlCompleter {
             .last()
             .map_or(before.len(), |(at, _)| at);
         let word = &before[start..];
-        let relations = self.database.relations();
+        let relations = self.session.relations();
         let statement = statement_around(text, start);
         if let Some(owner) = before[..start].strip_suffix('.') {
             let owner = last_word(owner);
@@ -108,7 +108,7 @@ impl SqlCompleter {
                 .filter(is_users)
                 .map(|relation| quoted(&relation.name)),
         ));
-        add(matching(word, self.database.schemas().into_iter()));
+        add(matching(word, self.session.schemas().into_iter()));
         add(matching(word, columns(&others).into_iter()));
         let functions = self
             .functions
@@ -147,7 +147,7 @@ impl SqlCompleter {
         if spec.usage.contains("name")
             || spec.names[0] == "\\copy" && line[..word_start].trim_end() == name
         {
-            let relations = self.database.relations();
+            let relations = self.session.relations();
             let names = relations.iter().map(|relation| quoted(&relation.name));
             return (word_start, matching(word, names));
         }

@@ -5,7 +5,7 @@ use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::buffer::NullBuffer;
 use arrow::datatypes::{DataType, Float32Type, Float64Type};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
-use eris_sql::VALUE_FORMAT;
+use eris_sql::{VALUE_FORMAT, formatter};
 use std::ops::Range;
 
 /// Errors are returned, not printed into the result.
@@ -56,7 +56,7 @@ impl<'a> Cells<'a> {
             array,
             kind: Kind::of(array.data_type()),
             nulls: array.logical_nulls(),
-            formatter: ArrayFormatter::try_new(array, &OPTIONS)?,
+            formatter: formatter(array, &OPTIONS)?,
         })
     }
 

@@ -34,8 +34,9 @@ impl<W: Write> CsvWriter<W> {
 }
 
 /// Appends a field that is not NULL.
-fn push_field(line: &mut String, field: &str) {
-    let needs_quotes = field.is_empty() || field.contains(['"', ',', '\n', '\r']);
+fn push_field(line: &mut String, field: &str, separator: &str) {
+    let needs_quotes =
+        field.is_empty() || field.contains(['"', '\n', '\r']) || field.contains(separator);
     if !needs_quotes {
         return line.push_str(field);
     }
@@ -56,9 +57,9 @@ impl<W: Write> ResultWriter for CsvWriter<W> {
         }
         for (index, field) in schema.fields().iter().enumerate() {
             if index > 0 {
-                self.line.push(',');
+                self.line.push_str(&self.layout.separator);
             }
-            push_field(&mut self.line, field.name());
+            push_field(&mut self.line, field.name(), &self.layout.separator);
         }
         self.finish_line()
     }
@@ -69,7 +70,7 @@ impl<W: Write> ResultWriter for CsvWriter<W> {
         for row in 0..batch.num_rows() {
             for (index, cells) in columns.iter().enumerate() {
                 if index > 0 {
-                    self.line.push(',');
+                    self.line.push_str(&self.layout.separator);
                 }
                 if cells.is_null(row) {
                     if let Some(null) = &self.layout.null {
@@ -77,7 +78,7 @@ impl<W: Write> ResultWriter for CsvWriter<W> {
                     }
                 } else {
                     cells.read(row, &mut text)?;
-                    push_field(&mut self.line, &text);
+                    push_field(&mut self.line, &text, &self.layout.separator);
                 }
             }
             self.finish_line()?;

@@ -7,6 +7,8 @@ pub struct Layout {
     pub headers: bool,
     /// What stands for NULL instead of the format's own.
     pub null: Option<String>,
+    /// What separates the fields of CSV.
+    pub separator: String,
     /// Columns of the screen, into which a table is fitted; `None`: it is as wide as it is.
     pub width: Option<usize>,
     /// The most rows of a table; of more, the first and the last are shown. `None`: all.
@@ -55,6 +57,7 @@ impl Default for Layout {
         Layout {
             headers: true,
             null: None,
+            separator: ",".to_owned(),
             width: None,
             rows: None,
             style: false,

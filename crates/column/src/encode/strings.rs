@@ -1,16 +1,14 @@
-//! Text that is not coded by the column's dictionary: a dictionary of the chunk, compressed, or as it is.
+//! Text that is not coded by the column's dictionary, and bytes: a dictionary of the chunk, compressed, or as it is.
 
 use super::{Encoder, integers};
 use crate::compressed::Compressed;
-use crate::data::Data;
 use crate::error::EncodeError;
 use crate::object_memory::ObjectMemory;
 use crate::resident;
-use crate::strings::Strings;
-use crate::zone::ZoneRange;
+use crate::strings::{StringKind, Strings};
 use arrow_array::builder::make_view;
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, StringViewArray, UInt32Array};
+use arrow_array::{Array, GenericByteViewArray, UInt32Array};
 use arrow_buffer::{NullBuffer, ScalarBuffer};
 use fsst::Compressor;
 use hashbrown::HashMap;
@@ -33,18 +31,23 @@ fn pays(bytes: usize, plain: usize) -> bool {
 }
 
 impl Encoder<'_> {
-    pub(super) fn text(&mut self, array: &StringViewArray) -> Result<Data, EncodeError> {
+    pub(super) fn strings<T: StringKind>(
+        &mut self,
+        array: &GenericByteViewArray<T>,
+    ) -> Result<Strings<T>, EncodeError> {
         let mut rows = self.valid_rows();
-        let constant = |string| {
-            let array = StringViewArray::from_iter_values([string]);
-            Ok(Data::Strings(Strings::Constant(array)))
+        let constant = |string: &T::Native| {
+            let array = GenericByteViewArray::from_iter_values([string]);
+            Ok(Strings::Constant(array))
         };
         let Some(first) = rows.next() else {
-            return constant("");
+            return constant(T::empty());
         };
-        let (mut min, mut max) = (array.value(first), array.value(first));
+        let bytes = |row| -> &[u8] { array.value(row).as_ref() };
+        // Strings are in the order of their bytes.
+        let (mut min, mut max) = (first, first);
         let (mut long, mut total) = (0, 0);
-        let mut count = |string: &str| {
+        let mut count = |string: &[u8]| {
             total += string.len();
             long += if string.len() > INLINE_BYTES {
                 string.len()
@@ -52,19 +55,19 @@ impl Encoder<'_> {
                 0
             };
         };
-        count(min);
+        count(bytes(first));
         for row in rows {
-            let string = array.value(row);
+            let string = bytes(row);
             count(string);
-            if string < min {
-                min = string;
-            } else if string > max {
-                max = string;
+            if string < bytes(min) {
+                min = row;
+            } else if string > bytes(max) {
+                max = row;
             }
         }
-        self.range = ZoneRange::Strings(min.into(), max.into());
-        if min == max {
-            return constant(min);
+        self.range = T::range(array.value(min), array.value(max));
+        if bytes(min) == bytes(max) {
+            return constant(array.value(min));
         }
         let plain = self.rows * size_of::<u128>() + long;
         let text = match self.dictionary(array, plain)? {
@@ -74,19 +77,19 @@ impl Encoder<'_> {
                 None => Strings::Values(views(array, self.nulls, self.home)?),
             },
         };
-        Ok(Data::Strings(text))
+        Ok(text)
     }
 
     /// As numbers of the chunk's own strings, if these repeat enough.
-    fn dictionary(
+    fn dictionary<T: StringKind>(
         &self,
-        array: &StringViewArray,
+        array: &GenericByteViewArray<T>,
         plain: usize,
-    ) -> Result<Option<Strings>, EncodeError> {
+    ) -> Result<Option<Strings<T>>, EncodeError> {
         if plain < SMALL {
             return Ok(None);
         }
-        let mut known: HashMap<&str, u32> = HashMap::new();
+        let mut known: HashMap<&[u8], u32> = HashMap::new();
         let mut firsts = Vec::new();
         let mut numbers = vec![0; self.rows];
         for (seen, row) in self.valid_rows().enumerate() {
@@ -94,7 +97,7 @@ impl Encoder<'_> {
                 return Ok(None);
             }
             let next = known.len() as u32;
-            let number = known.entry(array.value(row)).or_insert_with(|| {
+            let number = known.entry(array.value(row).as_ref()).or_insert_with(|| {
                 firsts.push(row as u32);
                 next
             });
@@ -102,25 +105,25 @@ impl Encoder<'_> {
         }
         drop(known);
         let strings = arrow_select::take::take(array, &UInt32Array::from(firsts), None)?;
-        let strings = views(strings.as_string_view(), None, self.home)?;
+        let strings = views(strings.as_byte_view::<T>(), None, self.home)?;
         let (numbers, _) = integers::encode(self, &numbers[..])?;
         let text = Strings::Dictionary { strings, numbers };
         Ok(pays(text.bytes(), plain).then_some(text))
     }
 
     /// Compressed, if a sample promises enough.
-    fn compressed(
+    fn compressed<T: StringKind>(
         &self,
-        array: &StringViewArray,
+        array: &GenericByteViewArray<T>,
         plain: usize,
         total: usize,
-    ) -> Result<Option<Strings>, EncodeError> {
+    ) -> Result<Option<Strings<T>>, EncodeError> {
         if plain < SMALL || total > BUFFER_BYTES {
             return Ok(None);
         }
         let mut strings: Vec<&[u8]> = vec![b""; self.rows];
         for row in self.valid_rows() {
-            strings[row] = array.value(row).as_bytes();
+            strings[row] = array.value(row).as_ref();
         }
         let compressor = Compressor::train(&strings);
         let step = self.rows.div_ceil(SAMPLE);
@@ -141,13 +144,14 @@ impl Encoder<'_> {
 }
 
 /// The array with views, the strings that they name, and its NULLs, given anew, in node-local memory.
-fn views(
-    array: &StringViewArray,
+fn views<T: StringKind>(
+    array: &GenericByteViewArray<T>,
     nulls: Option<&NullBuffer>,
     home: ObjectMemory<'_>,
-) -> Result<StringViewArray, EncodeError> {
+) -> Result<GenericByteViewArray<T>, EncodeError> {
+    let bytes = |row: usize| -> &[u8] { array.value(row).as_ref() };
     let rows = || (0..array.len()).filter(|&row| nulls.is_none_or(|nulls| nulls.is_valid(row)));
-    let long = |row: usize| Some(array.value(row)).filter(|text| text.len() > INLINE_BYTES);
+    let long = |row: usize| Some(bytes(row)).filter(|text| text.len() > INLINE_BYTES);
     // First how many bytes go into each buffer, as they are allocated whole.
     let mut lengths = vec![0];
     for string in rows().filter_map(long) {
@@ -166,7 +170,7 @@ fn views(
     let out = views.as_mut_slice::<u128>();
     let (mut block, mut offset) = (0, 0);
     for row in rows() {
-        let string = array.value(row).as_bytes();
+        let string = bytes(row);
         if string.len() > INLINE_BYTES {
             if offset == lengths[block] {
                 (block, offset) = (block + 1, 0);
@@ -182,5 +186,9 @@ fn views(
     }
     let views = ScalarBuffer::from(resident::bytes(views));
     let buffers: Vec<_> = buffers.into_iter().map(resident::bytes).collect();
-    Ok(StringViewArray::try_new(views, buffers, nulls.cloned())?)
+    Ok(GenericByteViewArray::try_new(
+        views,
+        buffers,
+        nulls.cloned(),
+    )?)
 }

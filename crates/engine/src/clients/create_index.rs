@@ -9,7 +9,7 @@ use super::client::Client;
 use super::engine::Engine;
 use super::shared::EngineState;
 use crate::error::EngineError;
-use crate::object::data_object::DataObject;
+use crate::object::data_object::{DataObject, check_key};
 use crate::protocol::callback::IndexNumber;
 use crate::protocol::objects::{Build, DropIndex};
 use eris_home::{IndexKind, IndexStatistics};
@@ -67,6 +67,7 @@ impl Engine {
         assert!(!columns.is_empty(), "an index is of columns");
         let shared = self.shared();
         let object = self.object(id)?;
+        check_key(&object.name, &object.schema, columns)?;
         let mut client = self.client()?;
         let aeus: Vec<AeuId> = shared.aeus().collect();
         let index = object.add_index(columns, kind, built);

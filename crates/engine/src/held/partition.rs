@@ -100,11 +100,20 @@ impl Partition {
         &self.dictionaries
     }
 
+    /// Takes in what the column's dictionary has become; none if its text gets no codes any more. Answers to two
+    /// statements may come in another order than they were given, so an older one changes nothing.
     pub fn set_dictionary(&mut self, column: usize, dictionary: Option<Dictionary>) {
-        if dictionary.is_some() {
-            self.known[column] = dictionary.clone();
+        let Some(dictionary) = dictionary else {
+            self.dictionaries[column] = None;
+            return;
+        };
+        let is_news = |held: &Dictionary| held.len() < dictionary.len();
+        if self.dictionaries[column].as_ref().is_some_and(is_news) {
+            self.dictionaries[column] = Some(dictionary.clone());
         }
-        self.dictionaries[column] = dictionary;
+        if self.known[column].as_ref().is_none_or(is_news) {
+            self.known[column] = Some(dictionary);
+        }
     }
 
     pub fn write(

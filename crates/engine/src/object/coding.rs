@@ -160,6 +160,9 @@ impl Coding {
             (Value::Boolean(value), DataType::Boolean) => {
                 encoder.push(*value);
             }
+            (Value::Integer(value), DataType::FixedSizeBinary(_)) => {
+                encoder.push(*value);
+            }
             (Value::Integer(value), data_type) => {
                 self.push_integer(&mut encoder, data_type, *value)?;
             }
@@ -172,6 +175,9 @@ impl Coding {
             }
             (Value::String(text), DataType::Utf8View) => {
                 encoder.push_string(text);
+            }
+            (Value::Bytes(blob), DataType::BinaryView) => {
+                encoder.push_blob(blob);
             }
             _ => return None,
         }
@@ -200,7 +206,7 @@ impl Coding {
             DataType::Int8 => encoder.push(i8::try_from(value).ok()?),
             DataType::Int16 => encoder.push(i16::try_from(value).ok()?),
             DataType::Int32 | DataType::Date32 => encoder.push(i32::try_from(value).ok()?),
-            DataType::Int64 => encoder.push(i64::try_from(value).ok()?),
+            DataType::Int64 | DataType::Time64(_) => encoder.push(i64::try_from(value).ok()?),
             DataType::Timestamp(
                 TimeUnit::Second
                 | TimeUnit::Millisecond
@@ -230,11 +236,12 @@ impl Coding {
         present
             + match &self.data_type {
                 _ if self.word => 8,
-                DataType::Utf8View => {
+                DataType::Utf8View | DataType::BinaryView => {
                     let end = key[present..].iter().position(|&byte| byte == 0);
                     end.map_or(key.len() - present, |end| end + 1)
                 }
                 DataType::Boolean => 1,
+                DataType::FixedSizeBinary(bytes) => *bytes as usize,
                 DataType::Decimal128(precision, _) => {
                     let mut encoder = KeyEncoder::new();
                     encoder.push_decimal(0, *precision).bytes().len()

@@ -9,7 +9,7 @@ use crate::object::numbers::keys_of;
 use crate::object::ranges::{Assignment, Ranges};
 use crate::object::statistics::PartitionStatistics;
 use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch};
-use arrow_schema::{DataType, SchemaRef};
+use arrow_schema::{DataType, Schema, SchemaRef};
 use eris_column::{Dictionary, Domain, ZoneRange};
 use eris_fragment::Type;
 use eris_home::{IndexKind, Partitioning};
@@ -57,6 +57,24 @@ pub(crate) struct DataObject {
     poisoned: AtomicBool,
 }
 
+/// Rejects keys that have no order of bytes.
+pub(crate) fn check_key(
+    table: &str,
+    schema: &Schema,
+    columns: &[ColumnId],
+) -> Result<(), EngineError> {
+    for column in columns {
+        let field = schema.field(column.index());
+        if matches!(field.data_type(), DataType::Interval(_)) {
+            return Err(EngineError::KeyColumn {
+                table: table.to_owned(),
+                column: field.name().clone(),
+            });
+        }
+    }
+    Ok(())
+}
+
 impl DataObject {
     pub fn new(
         id: ObjectId,
@@ -72,6 +90,7 @@ impl DataObject {
                 source,
             })?;
         }
+        check_key(name, &schema, key)?;
         if let Partitioning::Range(column) = partitioning {
             let field = schema.field(column.index());
             if Domain::of(field.data_type()) != Some(Domain::Integer) {

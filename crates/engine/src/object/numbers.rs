@@ -53,6 +53,8 @@ pub(crate) fn keys_of(array: &ArrayRef) -> Int64Array {
         DataType::Decimal128(..) => {
             keys::<Decimal128Type>(array, |value| to_integer(data_type, value))
         }
+        DataType::Time64(Microsecond) => same::<Time64MicrosecondType>(array),
+        DataType::Time64(Nanosecond) => same::<Time64NanosecondType>(array),
         DataType::Timestamp(Second, _) => same::<TimestampSecondType>(array),
         DataType::Timestamp(Millisecond, _) => same::<TimestampMillisecondType>(array),
         DataType::Timestamp(Microsecond, _) => same::<TimestampMicrosecondType>(array),

@@ -203,6 +203,8 @@ pub(crate) fn extremes(data_type: &DataType, range: &ZoneRange) -> Option<(Scala
         ZoneRange::Float(min, max) => {
             Some((scalar(Value::Float(*min)), scalar(Value::Float(*max))))
         }
+        // The order of intervals is not that of their numbers.
+        ZoneRange::Wide(..) if declared == Type::Interval => None,
         ZoneRange::Wide(min, max) => {
             Some((scalar(Value::Integer(*min)), scalar(Value::Integer(*max))))
         }

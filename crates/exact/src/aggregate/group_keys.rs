@@ -9,10 +9,13 @@
 //! Aggregate: [o.k, x]          Projection: [group_0 AS o.k, group_1 AS x]
 //!                       ──►      Aggregate: [o.k AS group_0, x AS group_1]       only both determine rows
 //! ```
+//!
+//! DISTINCT below the join makes such a key only later, when the optimizer writes it as groups. So groups above both
+//! have keys of their own as well.
 
 use crate::walk::rewrite_nodes;
+use datafusion::common::Result;
 use datafusion::common::tree_node::Transformed;
-use datafusion::common::{DFSchema, Result};
 use datafusion::config::ConfigOptions;
 use datafusion::logical_expr::{Aggregate, Distinct, Expr, LogicalPlan, Projection};
 use datafusion::optimizer::analyzer::AnalyzerRule;
@@ -36,7 +39,7 @@ impl AnalyzerRule for SeparateGroups {
                 LogicalPlan::Distinct(Distinct::All(input)) => {
                     let columns = input.schema().columns().into_iter();
                     let columns: Vec<Expr> = columns.map(Expr::Column).collect();
-                    match is_mistaken(input.schema(), &columns) {
+                    match is_mistaken(input, &columns) {
                         true => {
                             let groups = Aggregate::try_new(Arc::clone(input), columns, vec![])?;
                             separated(&groups)?
@@ -61,7 +64,11 @@ impl AnalyzerRule for SeparateGroups {
 }
 
 /// Whether a part of the keys would be taken for all of them, though it does not tell the others.
-fn is_mistaken(schema: &DFSchema, keys: &[Expr]) -> bool {
+fn is_mistaken(input: &LogicalPlan, keys: &[Expr]) -> bool {
+    if has_distinct(input, false) {
+        return true;
+    }
+    let schema = input.schema();
     let place = |key: &Expr| match key {
         Expr::Column(column) => schema.maybe_index_of_column(column),
         _ => None,
@@ -76,9 +83,24 @@ fn is_mistaken(schema: &DFSchema, keys: &[Expr]) -> bool {
     })
 }
 
+/// Whether DISTINCT lies below a join.
+fn has_distinct(plan: &LogicalPlan, below_join: bool) -> bool {
+    let below_join = match plan {
+        LogicalPlan::Distinct(_) if below_join => return true,
+        LogicalPlan::Join(_) => true,
+        _ => below_join,
+    };
+    let mut inputs = plan.inputs().into_iter();
+    inputs.any(|input| has_distinct(input, below_join))
+}
+
 /// The same groups by keys under names of their own; `None` if nothing is mistaken.
 fn separated(aggregate: &Aggregate) -> Result<Option<LogicalPlan>> {
-    if !is_mistaken(aggregate.input.schema(), &aggregate.group_expr) {
+    let keys = &aggregate.group_expr;
+    if keys.is_empty() || matches!(keys[..], [Expr::GroupingSet(_)]) {
+        return Ok(None);
+    }
+    if !is_mistaken(&aggregate.input, keys) {
         return Ok(None);
     }
     // One that is named twice is one column of the groups.

@@ -2,6 +2,7 @@
 //!
 //! **Stands for** Arrow's cast, which drops the fraction: 2.9 becomes 2.
 
+use super::double::{nearest, rounds_twice};
 use super::timestamp_string::strings;
 use crate::columns::ColumnFunction;
 use crate::datetime::with_seconds::with_seconds;
@@ -22,7 +23,8 @@ pub(super) static ROUND: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
 });
 
 /// What is about to be cast to this type, as a whole number if that is an integer: DECIMAL is rounded half away from 0.
-/// Timestamps that are written without seconds get them, and become strings as by CAST.
+/// Timestamps that are written without seconds get them, and become strings as by CAST. A DECIMAL becomes the nearest
+/// DOUBLE.
 ///
 /// # Errors
 /// A number that has too many digits.
@@ -30,6 +32,7 @@ pub fn before_cast(array: &ArrayRef, to: &DataType) -> Result<ArrayRef, ArrowErr
     match array.data_type() {
         DataType::Timestamp(..) if to.is_string() => strings(array),
         from if from.is_string() && matches!(to, DataType::Timestamp(..)) => with_seconds(array),
+        from if rounds_twice(from, to) => Ok(nearest(array)),
         _ if !to.is_integer() => Ok(Arc::clone(array)),
         DataType::Decimal128(precision, scale @ 1..) => {
             // One digit more: 9.9 becomes 10.

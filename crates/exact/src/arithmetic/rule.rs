@@ -10,16 +10,23 @@
 //!  CAST(x AS INTEGER)       CAST(round_half_even(x) AS INTEGER)          x DOUBLE or REAL: 2.5 → 2, 3.5 → 4
 //!  CAST(d AS INTEGER)       CAST(CAST(d AS DECIMAL(…, 0)) AS INTEGER)    d DECIMAL: 2.5 → 3
 //!  CAST(t AS VARCHAR)       timestamp_text(t)      t TIMESTAMP: a blank between day and time, not a T
-//!  CAST(s AS TIMESTAMP)     CAST(with_seconds(s) AS TIMESTAMP)           s a string: '2024-01-01 10:00'
+//!  CAST(t AS VARCHAR)       value_text(t)          t TIME and the like: see [`text`](crate::text)
+//!  CAST(d AS DOUBLE)        nearest_double(d)      d DECIMAL with more than 18 digits
+//!  round(x, n)              digits_of(round(x, n), x, n)               x DOUBLE or REAL: x, if it has fewer digits
+//!  CAST(s AS TIMESTAMP)     CAST(with_seconds(s) AS TIMESTAMP)           s a string: '2024-01-01 10:00'; AS DATE, too
 //!  last(x ORDER BY y, y)    last(x ORDER BY y)     its accumulators count on each expression being there once
 //! ```
 //!
 //! In a fragment they become the plain operators again.
 
 use super::checked::CheckedArithmetic;
+use super::digits;
+use super::double::{DOUBLE, rounds_twice};
+use super::real::{self, REAL_OR_NULL, WITHIN_REAL};
 use super::rounding::{ROUND, ROUND_HALF_EVEN};
 use super::timestamp_string::STRING;
 use crate::datetime::with_seconds::{SECONDS, WITH_SECONDS};
+use crate::text;
 use crate::walk::rewrite_all;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
@@ -36,7 +43,7 @@ pub(crate) struct ExactArithmetic;
 
 impl AnalyzerRule for ExactArithmetic {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        rewrite_all(plan, &|expr, schema| Ok(rewrite(expr, schema)))
+        rewrite_all(plan, &rewrite)
     }
 
     fn name(&self) -> &str {
@@ -52,7 +59,15 @@ fn function(op: Operator) -> Arc<ScalarUDF> {
     Arc::new(ScalarUDF::from(CheckedArithmetic::new(op)))
 }
 
-fn rewrite(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
+fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let expr = text::rewrite(expr, schema)?;
+    match expr.transformed {
+        true => Ok(expr),
+        false => Ok(rewritten(expr.data, schema)),
+    }
+}
+
+fn rewritten(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     match expr {
         Expr::BinaryExpr(BinaryExpr { left, op, right })
             if can_overflow(&left, schema) && can_overflow(&right, schema) =>
@@ -97,6 +112,26 @@ fn rewrite(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
                 other => cast(string, other.clone()),
             })
         }
+        Expr::Cast(Cast { expr, field }) | Expr::TryCast(TryCast { expr, field })
+            if (expr.get_type(schema)).is_ok_and(|from| rounds_twice(&from, field.data_type())) =>
+        {
+            Transformed::yes(DOUBLE.call(vec![*expr]))
+        }
+        Expr::ScalarFunction(ref call) if digits::rounds(call) => {
+            let of = expr.get_type(schema).ok();
+            match digits::repaired(&expr, of.as_ref()) {
+                Some(repaired) => Transformed::yes(repaired),
+                None => Transformed::no(expr),
+            }
+        }
+        Expr::Cast(Cast { expr, field }) if is_real(&expr, field.data_type(), schema) => {
+            let expr = Box::new(WITHIN_REAL.call(vec![*expr]));
+            Transformed::yes(Expr::Cast(Cast { expr, field }))
+        }
+        Expr::TryCast(TryCast { expr, field }) if is_real(&expr, field.data_type(), schema) => {
+            let expr = Box::new(REAL_OR_NULL.call(vec![*expr]));
+            Transformed::yes(Expr::TryCast(TryCast { expr, field }))
+        }
         Expr::Cast(Cast { expr, field }) => match rounded(&expr, field.data_type(), schema) {
             Some(rounded) => Transformed::yes(Expr::Cast(Cast {
                 expr: Box::new(rounded),
@@ -113,6 +148,16 @@ fn rewrite(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
         },
         other => Transformed::no(other),
     }
+}
+
+/// Whether it is a DOUBLE that is cast to REAL, and nothing has been done about it.
+fn is_real(expr: &Expr, to: &DataType, schema: &DFSchema) -> bool {
+    let is_done = matches!(expr, Expr::ScalarFunction(call)
+        if [&*WITHIN_REAL, &*REAL_OR_NULL].contains(&&call.func));
+    !is_done
+        && expr
+            .get_type(schema)
+            .is_ok_and(|from| real::is_cast(&from, to))
 }
 
 fn is_timestamp_as_string(expr: &Expr, to: &DataType, schema: &DFSchema) -> bool {
@@ -149,7 +194,7 @@ fn zero_beside(expr: &Expr, schema: &DFSchema) -> Option<Expr> {
 /// The operand of a cast to this type without its fraction, if it can have one, or with its seconds, if it may lack
 /// them.
 fn rounded(expr: &Expr, to: &DataType, schema: &DFSchema) -> Option<Expr> {
-    if matches!(to, DataType::Timestamp(..)) {
+    if matches!(to, DataType::Timestamp(..) | DataType::Date32) {
         let is_string = expr.get_type(schema).is_ok_and(|of| of.is_string());
         let is_new = !matches!(expr, Expr::ScalarFunction(call) if call.name() == WITH_SECONDS);
         return (is_string && is_new).then(|| SECONDS.call(vec![expr.clone()]));

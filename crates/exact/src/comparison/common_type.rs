@@ -5,12 +5,12 @@
 //! their arguments. Operators, BETWEEN and lists are [`timestamp`](super::timestamp)'s.
 
 use super::{ONE_OF, results};
-use crate::types::sql_name;
+use crate::types::{UUID_BYTES, sql_name};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, DataFusionError, Result};
 use datafusion::logical_expr::expr::InSubquery;
 use datafusion::logical_expr::type_coercion::binary::type_union_coercion;
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator};
 
 /// Types that have nothing in common stand where one type is needed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -63,6 +63,23 @@ pub(crate) fn check_expr(expr: &Expr, schema: &DFSchema) -> Result<()> {
             }
             Ok(())
         }
+        Expr::BinaryExpr(BinaryExpr {
+            left,
+            op:
+                op @ (Operator::Eq
+                | Operator::NotEq
+                | Operator::Lt
+                | Operator::LtEq
+                | Operator::Gt
+                | Operator::GtEq),
+            right,
+        }) => {
+            let types = types(vec![left, right]);
+            match types.iter().all(DataType::is_nested) {
+                true => check(&op.to_string(), types),
+                false => Ok(()),
+            }
+        }
         Expr::InSubquery(InSubquery { expr, subquery, .. }) => {
             let inside = subquery.subquery.schema().field(0).data_type().clone();
             check("IN", types(vec![expr]).into_iter().chain([inside]))
@@ -86,6 +103,8 @@ enum Family {
     Date,
     Time,
     Interval,
+    Uuid,
+    Blob,
     List,
 }
 
@@ -97,6 +116,11 @@ fn family(data_type: &DataType) -> Option<Family> {
         DataType::Date32 | DataType::Date64 | DataType::Timestamp(..) => Some(Family::Date),
         DataType::Time32(_) | DataType::Time64(_) => Some(Family::Time),
         DataType::Interval(_) | DataType::Duration(_) => Some(Family::Interval),
+        DataType::FixedSizeBinary(UUID_BYTES) => Some(Family::Uuid),
+        DataType::Binary
+        | DataType::LargeBinary
+        | DataType::BinaryView
+        | DataType::FixedSizeBinary(_) => Some(Family::Blob),
         DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..) => {
             Some(Family::List)
         }
@@ -107,11 +131,12 @@ fn family(data_type: &DataType) -> Option<Family> {
 fn check(place: &str, types: impl IntoIterator<Item = DataType>) -> Result<()> {
     let mut known: Vec<DataType> = Vec::new();
     for data_type in types {
-        if let Some(other) = known.iter().find(|other| differ(other, &data_type)) {
+        let mut pairs = known.iter();
+        if let Some((left, right)) = pairs.find_map(|other| differing(other, &data_type)) {
             return Err(DataFusionError::External(Box::new(MixedTypes {
                 place: place.to_owned(),
-                left: sql_name(other, None),
-                right: sql_name(&data_type, None),
+                left: sql_name(left, None),
+                right: sql_name(right, None),
             })));
         }
         if !known.contains(&data_type) {
@@ -126,22 +151,28 @@ pub fn common_type(left: &DataType, right: &DataType) -> Option<DataType> {
     if left == right {
         return Some(left.clone());
     }
-    if differ(left, right) {
+    if differing(left, right).is_some() {
         return None;
     }
     type_union_coercion(left, right)
 }
 
-/// Whether these types, or parts of them, have nothing in common.
-fn differ(left: &DataType, right: &DataType) -> bool {
+/// These types, or those of parts of them, if they have nothing in common.
+fn differing<'a>(left: &'a DataType, right: &'a DataType) -> Option<(&'a DataType, &'a DataType)> {
     if let (Some(left), Some(right)) = (element(left), element(right)) {
-        return differ(left, right);
+        return differing(left, right);
     }
     if let (DataType::Struct(left), DataType::Struct(right)) = (left, right) {
         let mut both = left.iter().zip(right);
-        return both.any(|(left, right)| differ(left.data_type(), right.data_type()));
+        return both.find_map(|(left, right)| differing(left.data_type(), right.data_type()));
     }
-    matches!((family(left), family(right)), (Some(left), Some(right)) if left != right)
+    // A string that is not written as a constant is no value of these.
+    let needs_cast = |of: &DataType| matches!(family(of), Some(Family::Uuid | Family::Blob));
+    if needs_cast(left) && right.is_string() || left.is_string() && needs_cast(right) {
+        return Some((left, right));
+    }
+    let families = (family(left), family(right));
+    matches!(families, (Some(one), Some(other)) if one != other).then_some((left, right))
 }
 
 /// The type of a list's elements.

@@ -18,6 +18,7 @@
 //! Such joins are made for conditions only. In a list of expressions, EXISTS is written as a count instead, which is a
 //! scalar subquery: `(SELECT count(*) FROM …) > 0`.
 
+use crate::correlated::is_pulled_up;
 use crate::walk::{rewrite_expressions, rewrite_nodes, rewrite_parts};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, ExprSchema, Result, ScalarValue};
@@ -48,14 +49,12 @@ impl AnalyzerRule for ExactMembership {
                 return Ok(Transformed::no(LogicalPlan::Filter(filter)));
             }
             let schema = merge_schema(&[&filter.input]);
+            let node = LogicalPlan::Filter(filter.clone());
             let conjuncts = split_conjunction_owned(filter.predicate)
                 .into_iter()
-                .map(|conjunct| match conjunct {
-                    Expr::InSubquery(_) => Ok(conjunct),
-                    Expr::Not(inner) if matches!(*inner, Expr::InSubquery(_)) => {
-                        Ok(Expr::Not(inner))
-                    }
-                    other => exact(other, true, &schema),
+                .map(|conjunct| match has_own_join(&conjunct, &node)? {
+                    true => Ok(conjunct),
+                    false => exact(conjunct, true, &schema),
                 });
             let predicate = conjunction(conjuncts.collect::<Result<Vec<_>>>()?);
             let predicate = predicate.unwrap_or_else(|| lit(true));
@@ -66,6 +65,19 @@ impl AnalyzerRule for ExactMembership {
 
     fn name(&self) -> &str {
         "exact_membership"
+    }
+}
+
+/// Whether a condition is IN or NOT IN alone, of which DataFusion makes a join that knows NULL.
+fn has_own_join(conjunct: &Expr, node: &LogicalPlan) -> Result<bool> {
+    let membership = match conjunct {
+        Expr::Not(inner) => inner,
+        other => other,
+    };
+    match membership {
+        Expr::InSubquery(inside) if inside.subquery.outer_ref_columns.is_empty() => Ok(true),
+        Expr::InSubquery(_) => is_pulled_up(conjunct, node),
+        _ => Ok(false),
     }
 }
 

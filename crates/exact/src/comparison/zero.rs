@@ -1,4 +1,5 @@
-//! -0.0 and 0.0 are one value, also where rows are sorted, and where distinct values are counted.
+//! -0.0 and 0.0 are one value, also where rows are sorted, where distinct values are counted, in `CASE x WHEN`,
+//! `nullif`, IN of constants, `arg_min` and `arg_max`.
 //!
 //! **Stands for** DataFusion's sorts and its sets of distinct values, which go by the bits of a number: -0.0 comes
 //! before 0.0 there, whatever the next sort key says. Here the keys get their zeros without a sign. Groups and joins
@@ -9,8 +10,9 @@ use crate::walk::{rewrite_expressions, rewrite_nodes};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::datatypes::{DataType, Float32Type, Float64Type};
 use datafusion::common::tree_node::Transformed;
-use datafusion::common::{DFSchema, Result};
+use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::config::ConfigOptions;
+use datafusion::logical_expr::expr::{Case, InList};
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, ScalarUDF};
 use datafusion::optimizer::analyzer::AnalyzerRule;
@@ -33,10 +35,7 @@ impl AnalyzerRule for OneZero {
                     changed,
                 ))
             }
-            LogicalPlan::Window(_) | LogicalPlan::Aggregate(_) => {
-                rewrite_expressions(node, &|expr, schema| Ok(rewrite(expr, schema)))
-            }
-            other => Ok(Transformed::no(other)),
+            other => rewrite_expressions(other, &|expr, schema| Ok(rewrite(expr, schema))),
         })
     }
 
@@ -59,25 +58,56 @@ fn rewrite(mut expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
             let params = &mut function.params;
             let keys = params.order_by.iter_mut().map(|key| &mut key.expr);
             let sorted = one_zero(keys, schema);
+            let is_by_key = BY_KEY.contains(&function.func.name());
+            let by_key = params.args.iter_mut().skip(1).filter(|_| is_by_key);
+            let sorted = one_zero(by_key, schema) | sorted;
             let distinct = params.args.iter_mut().filter(|_| params.distinct);
             one_zero(distinct, schema) | sorted
+        }
+        Expr::Case(Case {
+            expr: Some(operand),
+            when_then_expr,
+            ..
+        }) => {
+            let whens = when_then_expr.iter_mut().map(|(when, _)| &mut **when);
+            one_zero(whens.chain([&mut **operand]), schema)
+        }
+        Expr::ScalarFunction(function) if function.func.name() == "nullif" => {
+            one_zero(function.args.iter_mut(), schema)
+        }
+        // Of a column, IN compares as `=` does.
+        Expr::InList(InList { expr, list, .. }) if expr.column_refs().is_empty() => {
+            one_zero(list.iter_mut().chain([&mut **expr]), schema)
         }
         _ => false,
     };
     Transformed::new_transformed(expr, changed)
 }
 
+/// Aggregates whose second argument is compared.
+const BY_KEY: [&str; 2] = ["max_by", "min_by"];
+
 /// Takes the sign from the zeros of floating-point keys. Whether there are such keys.
 fn one_zero<'a>(keys: impl Iterator<Item = &'a mut Expr>, schema: &DFSchema) -> bool {
     let mut changed = false;
     for key in keys {
         let is_float = key.get_type(schema).is_ok_and(|of| of.is_floating());
-        if is_float && !matches!(key, Expr::Literal(..)) {
-            *key = FUNCTION.call(vec![take(key)]);
-            changed = true;
+        match key {
+            Expr::Literal(ScalarValue::Float64(Some(zero)), _) if *zero == 0.0 => *zero = 0.0,
+            Expr::Literal(ScalarValue::Float32(Some(zero)), _) if *zero == 0.0 => *zero = 0.0,
+            Expr::Literal(..) => {}
+            _ if is_float && !is_unsigned(key) => {
+                *key = FUNCTION.call(vec![take(key)]);
+                changed = true;
+            }
+            _ => {}
         }
     }
     changed
+}
+
+fn is_unsigned(key: &Expr) -> bool {
+    matches!(key, Expr::ScalarFunction(function) if function.func.name() == UNSIGNED_ZERO)
 }
 
 /// The name of the function: the same number, and 0.0 for -0.0.

@@ -162,8 +162,12 @@ impl Compiler<'_> {
                 self.arithmetic(expr, *op, left, right)?
             }
             Expr::Binary { op, left, right } if op.is_comparison() => {
-                if self.type_of(left)? != self.type_of(right)? {
+                let of_left = self.type_of(left)?;
+                if of_left != self.type_of(right)? {
                     return malformed("a comparison of different types");
+                }
+                if of_left == Type::Interval {
+                    return malformed("a comparison of intervals");
                 }
                 ExpressionNode::Compare {
                     op: *op,
@@ -305,6 +309,13 @@ impl Compiler<'_> {
 fn is_number(data_type: &Type) -> bool {
     !matches!(
         data_type,
-        Type::Boolean | Type::String | Type::Date | Type::Timestamp { .. }
+        Type::Boolean
+            | Type::String
+            | Type::Blob
+            | Type::Uuid
+            | Type::Interval
+            | Type::Date
+            | Type::Time { .. }
+            | Type::Timestamp { .. }
     )
 }

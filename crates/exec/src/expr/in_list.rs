@@ -3,9 +3,10 @@
 use super::literal::literal;
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
-use arrow_array::{Array, BooleanArray};
+use arrow_array::{Array, BinaryViewArray, BooleanArray, StringViewArray};
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_schema::DataType;
+use eris_column::wide_of_uuids;
 use eris_fragment::{FragmentError, Scalar, Type};
 use hashbrown::HashSet;
 
@@ -13,7 +14,8 @@ use hashbrown::HashSet;
 #[derive(Debug)]
 pub(crate) struct Members {
     numbers: HashSet<i128>,
-    strings: HashSet<Box<str>>,
+    /// Of strings and blobs.
+    bytes: HashSet<Box<[u8]>>,
     /// NULL is among them: what is not in the list is neither in nor not in it.
     unknown: bool,
 }
@@ -22,7 +24,7 @@ impl Members {
     pub(super) fn new(list: &[Scalar], data_type: &Type) -> Result<Self, FragmentError> {
         let mut members = Members {
             numbers: HashSet::new(),
-            strings: HashSet::new(),
+            bytes: HashSet::new(),
             unknown: false,
         };
         for scalar in list {
@@ -36,8 +38,8 @@ impl Members {
                 continue;
             }
             let array = literal(scalar)?;
-            match array.as_string_view_opt() {
-                Some(strings) => members.strings.extend([strings.value(0).into()]),
+            match Bytes::of(&array) {
+                Some(bytes) => members.bytes.extend([bytes.value(0).into()]),
                 None => members.numbers.extend(numbers(&array)),
             }
         }
@@ -46,9 +48,9 @@ impl Members {
 
     /// For each value whether it is a member, in three-valued logic.
     pub(super) fn contains(&self, array: &dyn Array, negated: bool) -> BooleanArray {
-        let found: BooleanBuffer = match array.as_string_view_opt() {
-            Some(strings) => BooleanBuffer::collect_bool(array.len(), |row| {
-                !strings.is_null(row) && self.strings.contains(strings.value(row))
+        let found: BooleanBuffer = match Bytes::of(array) {
+            Some(bytes) => BooleanBuffer::collect_bool(array.len(), |row| {
+                !array.is_null(row) && self.bytes.contains(bytes.value(row))
             }),
             None => numbers(array)
                 .map(|number| self.numbers.contains(&number))
@@ -59,6 +61,26 @@ impl Members {
             nulls = NullBuffer::union(nulls.as_ref(), Some(&NullBuffer::new(found.clone())));
         }
         BooleanArray::new(if negated { !&found } else { found }, nulls)
+    }
+}
+
+/// Strings or blobs.
+enum Bytes<'a> {
+    Strings(&'a StringViewArray),
+    Blobs(&'a BinaryViewArray),
+}
+
+impl<'a> Bytes<'a> {
+    fn of(array: &'a dyn Array) -> Option<Self> {
+        let strings = array.as_string_view_opt().map(Bytes::Strings);
+        strings.or_else(|| array.as_binary_view_opt().map(Bytes::Blobs))
+    }
+
+    fn value(&self, row: usize) -> &'a [u8] {
+        match self {
+            Bytes::Strings(strings) => strings.value(row).as_bytes(),
+            Bytes::Blobs(blobs) => blobs.value(row),
+        }
     }
 }
 
@@ -102,11 +124,14 @@ fn integers(array: &dyn Array) -> Box<dyn Iterator<Item = i128> + '_> {
         DataType::UInt32 => of!(UInt32Type),
         DataType::UInt64 => of!(UInt64Type),
         DataType::Date32 => of!(Date32Type),
+        DataType::Time64(Microsecond) => of!(Time64MicrosecondType),
+        DataType::Time64(Nanosecond) => of!(Time64NanosecondType),
         DataType::Timestamp(Second, _) => of!(TimestampSecondType),
         DataType::Timestamp(Millisecond, _) => of!(TimestampMillisecondType),
         DataType::Timestamp(Microsecond, _) => of!(TimestampMicrosecondType),
         DataType::Timestamp(Nanosecond, _) => of!(TimestampNanosecondType),
         DataType::Decimal128(..) => of!(Decimal128Type),
+        DataType::FixedSizeBinary(_) => Box::new(wide_of_uuids(array.as_fixed_size_binary())),
         other => unreachable!("{other} cannot be a column's type"),
     }
 }

@@ -4,6 +4,7 @@ use arrow_array::types::*;
 use arrow_array::*;
 use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, TimeUnit};
+use eris_column::wide_array;
 use eris_fragment::{FragmentError, Scalar, Value};
 use std::sync::Arc;
 
@@ -22,6 +23,12 @@ pub(crate) fn literal(scalar: &Scalar) -> Result<ArrayRef, FragmentError> {
         (Value::Float(value), DataType::Float64) => Arc::new(Float64Array::from(vec![*value])),
         (Value::String(value), DataType::Utf8View) => {
             Arc::new(StringViewArray::from(vec![&**value]))
+        }
+        (Value::Bytes(value), DataType::BinaryView) => {
+            Arc::new(BinaryViewArray::from_iter_values([value]))
+        }
+        (Value::Integer(value), DataType::FixedSizeBinary(_) | DataType::Interval(_)) => {
+            wide_array(&data_type, vec![*value].into(), None)
         }
         (Value::Integer(value), DataType::Decimal128(precision, scale)) => Arc::new(
             Decimal128Array::from(vec![*value])
@@ -75,6 +82,12 @@ pub(crate) fn integers_to_array(
             value as u64 ^ 1 << 63
         })),
         DataType::Date32 => Arc::new(narrow::<Date32Type>(values, nulls, |value| value as i32)),
+        DataType::Time64(TimeUnit::Microsecond) => {
+            Arc::new(Time64MicrosecondArray::new(values.into(), nulls))
+        }
+        DataType::Time64(TimeUnit::Nanosecond) => {
+            Arc::new(Time64NanosecondArray::new(values.into(), nulls))
+        }
         DataType::Timestamp(unit, zone) => {
             let (values, zone) = (values.into(), zone.clone());
             match unit {

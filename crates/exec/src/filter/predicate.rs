@@ -34,7 +34,7 @@ pub(super) fn tests(truth: &Truth, data_type: &Type, domain: Domain) -> Option<T
     let predicates = match domain {
         Domain::Integer => integers(&truth.yes, stored_bounds(data_type)?)?,
         Domain::Float32 | Domain::Float64 => floats(&truth.yes)?,
-        Domain::Wide | Domain::String => return None,
+        Domain::Wide | Domain::String | Domain::Bytes => return None,
     };
     Some(match (truth.null == Some(true), predicates) {
         (false, Values::All) => Tests::Each(vec![ColumnPredicate::NotNull]),

@@ -75,6 +75,9 @@ impl AggregatePlan {
             (AggregateFunction::Sum, _) => {
                 return malformed("a SUM whose state is not of the argument's kind");
             }
+            (_, Some(argument)) if !argument.is_grouped() => {
+                return malformed("a MIN or MAX of values of a type that is not grouped");
+            }
             (_, Some(argument)) if argument != state => {
                 return malformed("a MIN or MAX whose state is not of the argument's type");
             }
@@ -374,7 +377,7 @@ impl AggregateInput {
                 Domain::Integer => AggregateInput::Stored(*column),
                 Domain::Float32 | Domain::Float64 => AggregateInput::Floats(*column),
                 Domain::String => AggregateInput::Strings(*column),
-                Domain::Wide => AggregateInput::General(general),
+                Domain::Wide | Domain::Bytes => AggregateInput::General(general),
             });
         }
         let counted = function == AggregateFunction::Count;

@@ -22,7 +22,7 @@ use arrow_array::Array;
 use arrow_buffer::NullBuffer;
 use arrow_schema::DataType;
 use eris_column::Domain;
-use eris_fragment::{Expr, FragmentError};
+use eris_fragment::{Expr, FragmentError, Type};
 
 /// The keys of a grouping and how they are packed.
 #[derive(Debug)]
@@ -130,6 +130,11 @@ impl GroupKeys {
             let (domain, (bits, signed)) = match &source {
                 KeySource::Expression(Expression { data_type, .. }) => {
                     let domain = Domain::of(data_type).expect("a type of the language");
+                    if !Type::try_from(data_type).is_ok_and(|of| of.is_grouped()) {
+                        return Err(FragmentError::Malformed {
+                            reason: "groups by values of a type that is not grouped",
+                        });
+                    }
                     (domain, width(data_type))
                 }
                 KeySource::Joined(_) => (Domain::Integer, (u32::BITS, false)),
@@ -202,7 +207,7 @@ impl GroupKeys {
                     nulls.push(window.validity(column));
                     continue;
                 }
-                if key.domain != Domain::Wide && key.domain != Domain::String {
+                if matches!(key.domain, Domain::Float32 | Domain::Float64) {
                     let floats = window.floats(column);
                     fields.push(FieldValues::Computed(bits_of(&floats)));
                     nulls.push(window.validity(column));
@@ -230,6 +235,7 @@ impl GroupKeys {
                     fields.push(FieldValues::Computed(codes));
                 }
                 Values::Codes(..) => unreachable!("an array holds no codes"),
+                Values::Bytes(..) => unreachable!("no groups by bytes"),
             }
             nulls.push(
                 array

@@ -6,14 +6,14 @@ use super::keys::{GroupKeys, KeyPart, KeySource, dictionary};
 use crate::columns::FragmentColumns;
 use crate::expr::{integers_to_array, unexpected};
 use arrow_array::{
-    ArrayRef, Decimal128Array, Float32Array, Float64Array, RecordBatch, RecordBatchOptions,
-    StringViewArray, UInt32Array,
+    ArrayRef, Float32Array, Float64Array, RecordBatch, RecordBatchOptions, StringViewArray,
+    UInt32Array,
 };
 use arrow_buffer::NullBuffer;
 use arrow_schema::SchemaRef;
 use arrow_select::concat::concat;
 use arrow_select::take::take;
-use eris_column::Domain;
+use eris_column::{Domain, wide_array};
 use eris_fragment::FragmentError;
 use std::sync::Arc;
 
@@ -58,10 +58,9 @@ pub(super) fn key_array(
         Domain::Wide => {
             let halves = field(key.field).zip(field(key.field + 1));
             let values = halves.map(|(low, high)| (high as i128) << 64 | low as u64 as i128);
-            let values: Vec<i128> = values.collect();
-            let array = Decimal128Array::new(values.into(), nulls);
-            Arc::new(array.with_data_type(data_type.clone()))
+            wide_array(data_type, values.collect(), nulls)
         }
+        Domain::Bytes => unreachable!("no groups by bytes"),
         Domain::String => {
             let codes: Vec<u32> = field(key.field).map(|code| code as u32).collect();
             let codes = UInt32Array::new(codes.into(), nulls);

@@ -7,7 +7,7 @@ use crate::values::Values;
 use arrow_array::*;
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_schema::DataType;
-use eris_column::Dictionary;
+use eris_column::{Dictionary, wide_array};
 use eris_fragment::{FragmentError, Type};
 use eris_kernels::Isa;
 use eris_types::Code;
@@ -346,8 +346,7 @@ impl AggregateState {
                 _ => integers_to_array(&data_type, best, seen.into_nulls()),
             },
             AggregateState::ExtremeWide { best, seen, .. } => {
-                let array = Decimal128Array::new(best.into(), seen.into_nulls());
-                Arc::new(array.with_data_type(data_type))
+                wide_array(&data_type, best.into(), seen.into_nulls())
             }
             AggregateState::ExtremeString {
                 ranks,

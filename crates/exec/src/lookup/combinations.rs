@@ -87,6 +87,7 @@ fn values_numbered(array: &ArrayRef) -> Vec<u32> {
         Values::Wide(values) => by!(|row: usize| values[row]),
         // Both zeros are equal.
         Values::Floats(values) => by!(|row: usize| (values[row] + 0.0).to_bits()),
+        Values::Bytes(bytes) => by!(|row: usize| bytes.value(row)),
         Values::Strings(strings) => strings_numbered(&strings, nulls.as_ref()),
         Values::Codes(_) => unreachable!("an array holds no codes"),
     }

@@ -6,15 +6,17 @@ use crate::column::FileColumn;
 use crate::error::Misfit;
 use crate::values::{self, ValueFormats};
 use datafusion::arrow::array::{
-    ArrayRef, ArrowPrimitiveType, BooleanArray, BooleanBufferBuilder, Decimal128Array,
+    Array, ArrayRef, ArrowPrimitiveType, BooleanArray, BooleanBufferBuilder, Decimal128Array,
     PrimitiveArray, StringViewBuilder,
 };
 use datafusion::arrow::buffer::NullBuffer;
 use datafusion::arrow::datatypes::{
     DataType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
-    Int64Type, TimeUnit, TimestampMicrosecondType, TimestampMillisecondType,
-    TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+    Int64Type, Time64MicrosecondType, Time64NanosecondType, TimeUnit, TimestampMicrosecondType,
+    TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type,
+    UInt32Type, UInt64Type,
 };
+use eris_exact::text::{has_own_text, nanoseconds, read_exactly};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -37,6 +39,8 @@ pub(crate) struct Cells<'a> {
     pub width: usize,
     /// This column's place among them.
     pub place: usize,
+    /// Whether a number with a fraction is no BIGINT.
+    pub exact: bool,
 }
 
 impl<'a> Cells<'a> {
@@ -74,6 +78,7 @@ impl<'a> Cells<'a> {
             DataType::Int8 => self.primitive::<Int8Type>(column, values::integer)?,
             DataType::Int16 => self.primitive::<Int16Type>(column, values::integer)?,
             DataType::Int32 => self.primitive::<Int32Type>(column, values::integer)?,
+            DataType::Int64 if self.exact => self.primitive::<Int64Type>(column, values::whole)?,
             DataType::Int64 => self.primitive::<Int64Type>(column, values::integer)?,
             DataType::UInt8 => self.primitive::<UInt8Type>(column, values::integer)?,
             DataType::UInt16 => self.primitive::<UInt16Type>(column, values::integer)?,
@@ -82,6 +87,10 @@ impl<'a> Cells<'a> {
             DataType::Float32 => self.primitive::<Float32Type>(column, values::float)?,
             DataType::Float64 => self.primitive::<Float64Type>(column, values::float)?,
             DataType::Date32 => self.primitive::<Date32Type>(column, date)?,
+            DataType::Time64(TimeUnit::Nanosecond) => {
+                self.primitive::<Time64NanosecondType>(column, nanoseconds)?
+            }
+            DataType::Time64(_) => self.primitive::<Time64MicrosecondType>(column, values::time)?,
             DataType::Decimal128(precision, scale) => {
                 let parse = |text: &str| values::decimal(text, *precision, *scale);
                 let (values, nulls) = self.collect::<Decimal128Type>(column, parse)?;
@@ -90,6 +99,7 @@ impl<'a> Cells<'a> {
             }
             DataType::Timestamp(unit, _) => self.timestamps(column, *unit)?,
             DataType::Utf8View => self.strings(column)?,
+            other if has_own_text(other) => self.with_own_text(column)?,
             other => unreachable!("no column of a text file has type {other}"),
         })
     }
@@ -171,6 +181,30 @@ impl<'a> Cells<'a> {
             });
         }
         Ok(Arc::new(BooleanArray::from(values)))
+    }
+
+    /// Values that are written as SQL writes them.
+    fn with_own_text(&self, column: &FileColumn) -> Result<ArrayRef, BadCell> {
+        // An empty BLOB is a value.
+        let is_blob = *column.field.data_type() == DataType::BinaryView;
+        let mut builder = StringViewBuilder::with_capacity(self.len());
+        for (row, field) in self.fields().enumerate() {
+            match self.value(field, is_blob) {
+                Some(text) => builder.append_value(text),
+                None if column.field.is_nullable() => builder.append_null(),
+                None => return Err(self.bad(row, field, Misfit::Null)),
+            }
+        }
+        let texts: ArrayRef = Arc::new(builder.finish());
+        let values = read_exactly(&texts, column.field.data_type()).expect("they are strings");
+        let lost = |row: &usize| values.is_null(*row) && texts.is_valid(*row);
+        match (0..texts.len()).find(lost) {
+            None => Ok(values),
+            Some(row) => {
+                let field = self.fields().nth(row).expect("a field for each row");
+                Err(self.bad(row, field, Misfit::Type))
+            }
+        }
     }
 
     fn strings(&self, column: &FileColumn) -> Result<ArrayRef, BadCell> {

@@ -11,6 +11,7 @@ use crate::error::{FileError, FileFaultKind};
 use crate::kind::ValueKind;
 use crate::values::ValueFormats;
 use datafusion::arrow::datatypes::{DataType, Field};
+use serde::de::IgnoredAny;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -57,6 +58,10 @@ pub(crate) fn inspect(
     let Some(block) = cutter.next()? else {
         return empty(&name, dialect, options, wanted);
     };
+    let is_open = options.delimiter.is_none() && options.names.is_empty();
+    if is_open && matches!(wanted, WantedColumns::Found) && is_json(&block.bytes) {
+        return Err(FileError::new(&*name, FileFaultKind::JsonAsCsv));
+    }
     dialect.delimiter = (options.delimiter.clone())
         .unwrap_or_else(|| delimiter(&dialect, &block.bytes, usual, width).into());
     let sample = CsvSample::new(&dialect, &block);
@@ -78,6 +83,7 @@ pub(crate) fn inspect(
                 sampled: None,
                 formats: options.formats.clone(),
                 ignore_errors: options.ignore_errors,
+                exact: false,
                 dialect,
             })
         }
@@ -87,6 +93,24 @@ pub(crate) fn inspect(
             found(dialect, options, header, sample, &mut cutter)
         }
     }
+}
+
+/// Whether a text begins with a JSON object, perhaps within an array.
+fn is_json(bytes: &[u8]) -> bool {
+    let bytes = bytes.trim_ascii_start();
+    let within = bytes.strip_prefix(b"[").unwrap_or(bytes).trim_ascii_start();
+    let line = within
+        .split(|byte| *byte == b'\n')
+        .next()
+        .unwrap_or_default();
+    let line = line.trim_ascii_end();
+    // An object of several lines begins with a line of its own, or with its first member.
+    let begins = line == b"{" || line.starts_with(b"{\"") && line.contains(&b':');
+    let has_value = || {
+        let mut values = serde_json::Deserializer::from_slice(within).into_iter::<IgnoredAny>();
+        matches!(values.next(), Some(Ok(_)))
+    };
+    begins && has_value()
 }
 
 fn empty(
@@ -104,6 +128,7 @@ fn empty(
             kinds: Vec::new(),
             sampled: None,
             ignore_errors: options.ignore_errors,
+            exact: false,
         }),
         WantedColumns::Found => Err(FileError::new(
             name,
@@ -230,6 +255,7 @@ impl<'a> CsvSample<'a> {
                 fields: &first[..columns.len()],
                 width: columns.len(),
                 place,
+                exact: false,
             };
             cells.convert(&columns[place]).is_ok()
         };
@@ -267,6 +293,7 @@ pub(crate) fn names(dialect: &CsvDialect, text: &str, fields: &[CsvField]) -> Ve
         fields,
         width: fields.len().max(1),
         place: 0,
+        exact: false,
     };
     let names = fields
         .iter()
@@ -338,6 +365,7 @@ fn found(
         header: header_names,
         sampled: Some(seen),
         ignore_errors: options.ignore_errors,
+        exact: options.types.is_empty(),
     })
 }
 
@@ -405,6 +433,7 @@ fn note(
             fields,
             width: fields.len(),
             place: 0,
+            exact: false,
         };
         for (kind, field) in kinds.iter_mut().zip(fields) {
             if *kind != ValueKind::String

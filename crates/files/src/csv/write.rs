@@ -1,11 +1,11 @@
 //! Rows as CSV text.
 
 use crate::error::shortened;
-use crate::shown::VALUE_FORMAT;
+use crate::shown::{VALUE_FORMAT, formatter};
 use datafusion::arrow::array::Array;
 use datafusion::arrow::error::ArrowError;
 use datafusion::arrow::record_batch::RecordBatch;
-use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
+use datafusion::arrow::util::display::FormatOptions;
 use std::fmt::Write;
 
 /// How CSV is written.
@@ -106,7 +106,7 @@ pub(crate) fn format(style: &CsvStyle, batch: &RecordBatch) -> Result<String, Ar
     let columns = batch.columns().iter();
     let columns = columns
         .map(|column| {
-            let formatter = ArrayFormatter::try_new(column, &options)?;
+            let formatter = formatter(column, &options)?;
             Ok((column.logical_nulls(), formatter))
         })
         .collect::<Result<Vec<_>, ArrowError>>()?;

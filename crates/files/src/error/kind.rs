@@ -78,6 +78,9 @@ pub enum FileFaultKind {
         /// The first file.
         first: PathBuf,
     },
+    /// A column of intervals, in a format that has none as SQL knows them.
+    #[error("column \"{0}\" is an INTERVAL, which Parquet files have only in part")]
+    Interval(String),
     /// One of its columns has nothing in common with that of another file.
     #[error("column \"{column}\" is {found}, but {wanted} in '{}'", first.display())]
     OtherType {
@@ -142,6 +145,9 @@ pub enum FileFaultKind {
         /// Those of the first file's.
         first: Vec<String>,
     },
+    /// A file of JSON that is read as CSV.
+    #[error("it holds JSON, not CSV")]
+    JsonAsCsv,
     /// A byte that no text in UTF-8 has there.
     #[error("byte 0x{0:02X} is no UTF-8")]
     NotUtf8(u8),
@@ -226,6 +232,15 @@ impl Misfit {
             (Misfit::Type, DataType::Date32) => {
                 "dates are written 2001-12-31; for others say dateformat '%d.%m.%Y'".to_owned()
             }
+            (Misfit::Type, DataType::BinaryView) => {
+                r"bytes that are no printable ASCII are written \xAB, a backslash \x5C".to_owned()
+            }
+            (Misfit::Type, DataType::Interval(_)) => {
+                "intervals are written 1 year 2 months 3 days 04:05:06".to_owned()
+            }
+            (Misfit::Type, DataType::Time64(_)) => {
+                "times are written 23:59:59, with at most 6 digits behind the second".to_owned()
+            }
             (Misfit::Type, DataType::Timestamp(..)) => {
                 "timestamps are written 2001-12-31 23:59:59; \
                 for others say timestampformat '%d.%m.%Y %H:%M:%S'"
@@ -271,9 +286,13 @@ impl FileFaultKind {
             Self::Unwritable { missing, .. } => {
                 format!("create the directory '{}' first", missing.as_ref()?.display())
             }
+            Self::JsonAsCsv => "read_json('…') reads it; with DELIMITER it is read as CSV".to_owned(),
             Self::NotEmpty => "export into a new directory".to_owned(),
             Self::OtherColumns { .. } | Self::OtherHeader { .. } => {
                 "union_by_name => true reads files with different columns".to_owned()
+            }
+            Self::Interval(name) => {
+                format!("CAST column \"{name}\" to VARCHAR where the file is written, or use Arrow or CSV")
             }
             Self::OtherType { .. } => "read these files one by one".to_owned(),
             Self::FieldCount { delimiter, .. } => format!(

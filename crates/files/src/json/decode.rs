@@ -9,6 +9,7 @@ use datafusion::arrow::compute::{cast, concat_batches};
 use datafusion::arrow::datatypes::{ArrowPrimitiveType, DataType, Schema};
 use datafusion::arrow::json::ReaderBuilder;
 use datafusion::arrow::record_batch::RecordBatch;
+use eris_exact::text::{has_own_text, read_exactly};
 use std::sync::Arc;
 
 /// The objects' members as columns; whatever is wrong is found out by who reads it again.
@@ -18,9 +19,10 @@ pub(super) fn decode(text: &[u8], columns: &[FileColumn], rows: usize) -> Result
         .iter()
         .map(|column| column.field.as_ref().clone().with_nullable(true));
     let target = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-    // Integers come as they are written: the decoder would cut off their fractions.
+    // Integers come as they are written: the decoder would cut off their fractions. So do values whose texts it does
+    // not know.
     let written = target.fields().iter().map(|field| match field.data_type() {
-        of if of.is_integer() => {
+        of if of.is_integer() || has_own_text(of) => {
             Arc::new(field.as_ref().clone().with_data_type(DataType::Utf8View))
         }
         _ => Arc::clone(field),
@@ -43,9 +45,19 @@ pub(super) fn decode(text: &[u8], columns: &[FileColumn], rows: usize) -> Result
     let arrays = batch.columns().iter().zip(target.fields());
     let arrays = arrays.map(|(array, field)| match field.data_type() {
         of if of.is_integer() => integers(array.as_string_view(), of),
+        of if has_own_text(of) => values(array, of),
         of => cast(array, of).map_err(drop),
     });
     RecordBatch::try_new(Arc::clone(&target), arrays.collect::<Result<_, _>>()?).map_err(drop)
+}
+
+/// Texts as values of this type, of which none is lost.
+fn values(texts: &ArrayRef, data_type: &DataType) -> Result<ArrayRef, ()> {
+    let values = read_exactly(texts, data_type).map_err(drop)?;
+    match values.null_count() == texts.null_count() {
+        true => Ok(values),
+        false => Err(()),
+    }
 }
 
 /// Texts as integers of this type.

@@ -3,6 +3,7 @@
 use super::WriteOptions;
 use crate::csv::format;
 use crate::error::FileError;
+use crate::foreign::uuid_field;
 use crate::format::Format;
 use crate::sink::writing;
 use crate::values::{TIMESTAMP, TIMESTAMP_ZONED};
@@ -16,6 +17,8 @@ use datafusion::parquet::arrow::arrow_writer::{
     ArrowColumnChunk, ArrowRowGroupWriterFactory, compute_leaves,
 };
 use datafusion::parquet::errors::ParquetError;
+use eris_exact::text::{has_own_text, strings};
+use eris_exact::types::UUID_BYTES;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -91,7 +94,8 @@ impl FileEncoder {
     }
 }
 
-/// The schema with types that every reader knows: texts with offsets instead of views.
+/// The schema with types that every reader knows: texts and bytes with offsets instead of views, and UUIDs with their
+/// name.
 pub(super) fn portable(schema: &Schema) -> Schema {
     let fields = schema.fields().iter().map(|field| match field.data_type() {
         DataType::Utf8View => Arc::new(Field::new(
@@ -99,9 +103,40 @@ pub(super) fn portable(schema: &Schema) -> Schema {
             DataType::Utf8,
             field.is_nullable(),
         )),
+        DataType::BinaryView => Arc::new(Field::new(
+            field.name(),
+            DataType::Binary,
+            field.is_nullable(),
+        )),
+        DataType::FixedSizeBinary(UUID_BYTES) => {
+            Arc::new(uuid_field(field.name(), field.is_nullable()))
+        }
         _ => Arc::clone(field),
     });
     Schema::new(fields.collect::<Vec<_>>())
+}
+
+/// The rows with strings for values that JSON has as strings, written as SQL writes them.
+fn with_texts(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+    let schema = batch.schema_ref();
+    let fields = || schema.fields().iter();
+    if !fields().any(|field| has_own_text(field.data_type())) {
+        return Ok(batch.clone());
+    }
+    let shown = fields().zip(batch.columns()).map(|(field, column)| {
+        Ok(match has_own_text(field.data_type()) {
+            true => {
+                let field = field.as_ref().clone().with_data_type(DataType::Utf8View);
+                (Arc::new(field), strings(column)?)
+            }
+            false => (Arc::clone(field), Arc::clone(column)),
+        })
+    });
+    let (fields, columns): (Vec<_>, Vec<_>) = shown
+        .collect::<Result<Vec<_>, ArrowError>>()?
+        .into_iter()
+        .unzip();
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)
 }
 
 /// The rows as lines of JSON.
@@ -112,7 +147,7 @@ fn json(batches: &[RecordBatch]) -> Result<Vec<u8>, ArrowError> {
         .with_timestamp_tz_format(TIMESTAMP_ZONED.to_owned());
     let mut writer = builder.build::<_, LineDelimited>(Vec::new());
     for batch in batches {
-        writer.write(batch)?;
+        writer.write(&with_texts(batch)?)?;
     }
     writer.finish()?;
     Ok(writer.into_inner())

@@ -4,11 +4,11 @@ use super::WriteOptions;
 use super::encode::{FileEncoder, FilePiece, portable};
 use crate::blocking::blocking;
 use crate::error::{Cause, FileError, FileFaultKind};
+use crate::foreign::{parquet_columns, reject_intervals};
 use crate::format::Format;
 use crate::sink::{Sink, writing};
 use datafusion::arrow::datatypes::Schema;
 use datafusion::arrow::ipc::writer::{FileWriter, StreamWriter};
-use datafusion::parquet::arrow::ArrowSchemaConverter;
 use datafusion::parquet::arrow::add_encoded_arrow_schema_to_metadata;
 use datafusion::parquet::arrow::arrow_writer::ArrowRowGroupWriterFactory;
 use datafusion::parquet::file::writer::SerializedFileWriter;
@@ -42,6 +42,9 @@ pub(super) fn begin(
     if path.to_string_lossy().contains("://") {
         return Err(FileError::new(path, FileFaultKind::Remote));
     }
+    if options.format == Format::Parquet {
+        reject_intervals(path, schema)?;
+    }
     let schema = Arc::new(portable(schema));
     let sink = Sink::create(path)?;
     let mut row_groups = None;
@@ -52,8 +55,7 @@ pub(super) fn begin(
             Format::Parquet => {
                 let mut properties = options.parquet.clone();
                 add_encoded_arrow_schema_to_metadata(&schema, &mut properties);
-                let descriptor = ArrowSchemaConverter::new().convert(&schema)?;
-                let root = descriptor.root_schema_ptr();
+                let root = parquet_columns(&schema)?;
                 let sink = BufWriter::new(sink);
                 let writer = SerializedFileWriter::new(sink, root, Arc::new(properties))?;
                 row_groups = Some(ArrowRowGroupWriterFactory::new(

@@ -55,6 +55,19 @@ impl<'a> Decoder<'a> {
         String::from_utf8(bytes).expect("encoded from UTF-8")
     }
 
+    /// BLOB.
+    pub fn take_blob(&mut self) -> Vec<u8> {
+        let mut blob = Vec::new();
+        loop {
+            let byte: u8 = self.take();
+            blob.push(match byte {
+                0 => return blob,
+                0xFF => self.take::<u8>() + 0xFD,
+                byte => byte - 1,
+            });
+        }
+    }
+
     /// Whether a nullable column has a value, which comes next then.
     pub fn take_present(&mut self) -> bool {
         let (&first, rest) = self.rest.split_first().expect("a nullable column");

@@ -18,6 +18,7 @@ enum TestValue {
     Float64(f64),
     Decimal(i128, u8),
     Text(String),
+    Blob(Vec<u8>),
 }
 
 use TestValue::*;
@@ -38,6 +39,7 @@ fn compare(a: &TestValue, b: &TestValue) -> Ordering {
         (Float64(a), Float64(b)) => a.total_cmp(b),
         (Decimal(a, _), Decimal(b, _)) => a.cmp(b),
         (Text(a), Text(b)) => a.cmp(b),
+        (Blob(a), Blob(b)) => a.cmp(b),
         _ => unreachable!("values of one column"),
     }
 }
@@ -66,6 +68,7 @@ fn encode(columns: &[Option<TestValue>], nullable: &[bool]) -> Vec<u8> {
             Float64(value) => encoder.push(*value),
             Decimal(value, precision) => encoder.push_decimal(*value, *precision),
             Text(value) => encoder.push_string(value),
+            Blob(value) => encoder.push_blob(value),
         };
     }
     encoder.bytes().to_vec()
@@ -94,6 +97,7 @@ fn decode(key: &[u8], like: &[Option<TestValue>], nullable: &[bool]) -> Vec<Opti
             Float64(_) => Float64(decoder.take()),
             Decimal(_, precision) => Decimal(decoder.take_decimal(*precision), *precision),
             Text(_) => Text(decoder.take_text()),
+            Blob(_) => Blob(decoder.take_blob()),
         }));
     }
     assert_eq!(decoder.rest(), b"");
@@ -143,6 +147,8 @@ fn column() -> BoxedStrategy<(TestValue, TestValue)> {
     // Few letters, the byte zero and the greatest characters among them; short, so that many are equal at first.
     let text = "[ab\u{0}\u{1}\u{7F}é\u{10FFFF}]{0,4}";
     let text = prop_oneof![text, ".{0,40}"].boxed();
+    let few = prop::sample::select(vec![0u8, 1, 0x80, 0xFD, 0xFE, 0xFF]);
+    let blob = prop::collection::vec(prop_oneof![few, any::<u8>()], 0..5).boxed();
     let decimal = (1..=38u8).prop_flat_map(|precision| {
         let most = 10i128.pow(precision.into()) - 1;
         let value = prop_oneof![
@@ -181,6 +187,7 @@ fn column() -> BoxedStrategy<(TestValue, TestValue)> {
         decimal,
         two(text.clone(), Text),
         two(text, Text),
+        two(blob, Blob),
     ]
     .boxed()
 }

@@ -2,10 +2,9 @@
 
 use arrow::array::Array;
 use arrow::record_batch::RecordBatch;
-use arrow::util::display::ArrayFormatter;
 use eris_engine::{Engine, Settings};
 use eris_numa::{HugePages, Topology};
-use eris_sql::{Database, Outcome, Session, SqlError, SqlErrorKind, VALUE_FORMAT};
+use eris_sql::{Database, Outcome, Session, SqlError, SqlErrorKind, VALUE_FORMAT, formatter};
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -97,7 +96,7 @@ pub fn is_unsupported(error: &SqlError) -> bool {
 
 fn text(batch: &RecordBatch) -> Rows {
     let columns = batch.columns().iter().map(|column| {
-        let formatter = ArrayFormatter::try_new(column, &VALUE_FORMAT);
+        let formatter = formatter(column, &VALUE_FORMAT);
         let formatter = formatter.expect("every type of a result can be shown");
         (column.logical_nulls(), formatter)
     });

@@ -16,6 +16,8 @@
 
 mod answer;
 mod client;
+mod harmless;
+mod places;
 mod report;
 mod run;
 mod script;
@@ -31,7 +33,7 @@ use std::time::Duration;
 #[derive(Parser)]
 #[command(name = "slt")]
 struct Options {
-    /// Files, or directories of *.slt and *.test files.
+    /// Files, or directories of *.slt, *.test and *.test_slow files.
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// Show every failure: place, statement, what was expected, what came.
@@ -74,9 +76,11 @@ fn collect(path: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
     let mut entries = entries.collect::<std::io::Result<Vec<_>>>()?;
     entries.sort();
     for entry in entries {
-        let is_test = entry
-            .extension()
-            .is_some_and(|ending| ending == "slt" || ending == "test");
+        let is_test = entry.extension().is_some_and(|ending| {
+            ["slt", "test", "test_slow"]
+                .iter()
+                .any(|known| ending == *known)
+        });
         if entry.is_dir() || is_test {
             collect(&entry, files)?;
         }

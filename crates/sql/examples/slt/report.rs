@@ -19,8 +19,8 @@ pub struct FileReport {
     /// Lines that are not understood.
     pub directives: Vec<String>,
     failures: Vec<Failure>,
-    /// What is not supported, and how often it was wanted.
-    lacking: BTreeMap<String, usize>,
+    /// What is not supported, how often it was wanted, and where first.
+    lacking: BTreeMap<String, (usize, String)>,
 }
 
 impl FileReport {
@@ -45,9 +45,11 @@ impl FileReport {
         });
     }
 
-    pub fn lacks(&mut self, message: &str) {
-        let line = message.lines().next().unwrap_or_default();
-        *self.lacking.entry(line.to_owned()).or_default() += 1;
+    pub fn lacks(&mut self, line: usize, sql: &str, message: &str) {
+        let message = message.lines().next().unwrap_or_default();
+        let first = || (0, format!("{line}: {sql}"));
+        let (count, _) = self.lacking.entry(message.to_owned()).or_insert_with(first);
+        *count += 1;
     }
 
     fn json(&self) -> serde_json::Value {

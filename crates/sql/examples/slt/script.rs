@@ -77,13 +77,23 @@ pub fn parse(text: &str) -> Script {
 }
 
 /// Requirements of DuckDB's runner that say nothing about the database.
-const IGNORED_REQUIREMENTS: [&str; 8] = [
+const IGNORED_REQUIREMENTS: [&str; 18] = [
     "skip_reload",
     "vector_size",
     "noforcestorage",
     "no_alternative_verify",
     "notwindows",
     "64bit",
+    "block_size",
+    "core_functions",
+    "exact_vector_size",
+    "json",
+    "no_extension_autoloading",
+    "no_force_storage",
+    "no_latest_storage",
+    "no_vector_verification",
+    "notmingw",
+    "parquet",
     "longdouble",
     "ram",
 ];

@@ -11,17 +11,24 @@
 //! Names are qualified unless they are in `public`, and quoted where they have to be, so that the text means the same
 //! in every session whose current schema is `public`.
 
-use crate::catalog::{ForeignKey, Table, TableIndex, View, quoted};
+use crate::catalog::{
+    Course, ForeignKey, Identity, RelationName, Sequence, Table, TableIndex, View, quoted,
+};
+use datafusion::arrow::datatypes::DataType;
 use eris_exact::types::sql_name;
 use eris_home::Partitioning;
 
 /// The CREATE TABLE statement of a table, and those of its indexes; without a semicolon at the end.
 pub(crate) fn create_statement(table: &Table) -> String {
-    create_statement_with(table, |_| true)
+    create_statement_with(table, |_| true, false)
 }
 
-/// The same with only some of its foreign keys.
-pub(crate) fn create_statement_with(table: &Table, has: impl Fn(&ForeignKey) -> bool) -> String {
+/// The same with only some of its foreign keys. With `goes_on`, sequences of columns begin where these are now.
+pub(crate) fn create_statement_with(
+    table: &Table,
+    has: impl Fn(&ForeignKey) -> bool,
+    goes_on: bool,
+) -> String {
     let mut lines = Vec::new();
     for (field, rules) in table.schema.fields().iter().zip(&table.rules) {
         let name = quoted(field.name());
@@ -32,7 +39,11 @@ pub(crate) fn create_statement_with(table: &Table, has: impl Fn(&ForeignKey) -> 
         if !field.is_nullable() {
             line.push_str(" NOT NULL");
         }
-        if let Some(default) = &rules.default {
+        if let Some(identity) = &rules.identity {
+            line.push_str(&identity_option(identity, field.data_type(), goes_on));
+        } else if let Some(generated) = &rules.generated {
+            line.push_str(&format!(" {generated}"));
+        } else if let Some(default) = &rules.default {
             line.push_str(&format!(" DEFAULT {default}"));
         }
         lines.push(line);
@@ -45,7 +56,7 @@ pub(crate) fn create_statement_with(table: &Table, has: impl Fn(&ForeignKey) -> 
             columns.join(", ")
         ));
     }
-    for unique in &table.uniques {
+    for unique in table.uniques.iter().filter(|unique| unique.is_constraint()) {
         let columns: Vec<_> = unique.columns.iter().map(|column| quoted(column)).collect();
         lines.push(format!(
             "CONSTRAINT {} UNIQUE ({})",
@@ -82,12 +93,83 @@ pub(crate) fn create_statement_with(table: &Table, has: impl Fn(&ForeignKey) -> 
         .indexes
         .iter()
         .map(|index| create_index_statement(table, index));
-    let indexes: String = indexes.map(|index| format!(";\n{index}")).collect();
+    let comments = comments_of_table(table);
+    let more: String = indexes
+        .chain(comments)
+        .map(|more| format!(";\n{more}"))
+        .collect();
     format!(
-        "CREATE TABLE {} (\n    {}\n){options}{order}{indexes}",
+        "CREATE TABLE {} (\n    {}\n){options}{order}{more}",
         table.name.sql(),
         lines.join(",\n    ")
     )
+}
+
+/// GENERATED … AS IDENTITY, with what is not understood.
+fn identity_option(identity: &Identity, data_type: &DataType, goes_on: bool) -> String {
+    let sequence = &identity.sequence;
+    let Course {
+        start,
+        increment,
+        least,
+        most,
+        cycle,
+    } = sequence.course;
+    let top = match data_type {
+        DataType::Int16 => i64::from(i16::MAX),
+        DataType::Int32 => i64::from(i32::MAX),
+        _ => i64::MAX,
+    };
+    let start = if goes_on {
+        sequence.goes_on_with()
+    } else {
+        start
+    };
+    let options = match (increment, least, most, cycle) {
+        (1, 1, most, false) if most == top && start == 1 => String::new(),
+        (1, 1, most, false) if most == top => format!(" (START {start})"),
+        _ => format!(" ({})", sequence.course.sql(start)),
+    };
+    let kind = if identity.always {
+        "ALWAYS"
+    } else {
+        "BY DEFAULT"
+    };
+    format!(" GENERATED {kind} AS IDENTITY{options}")
+}
+
+/// The CREATE SEQUENCE statement of a sequence that goes on where this one is now, without a semicolon.
+pub(crate) fn create_sequence_statement(sequence: &Sequence) -> String {
+    let course = sequence.course.sql(sequence.goes_on_with());
+    format!("CREATE SEQUENCE {} {course}", sequence.name.sql())
+}
+
+/// The COMMENT ON statements of a table and its columns.
+fn comments_of_table(table: &Table) -> Vec<String> {
+    let columns = table.column_names().zip(&table.rules);
+    let columns = columns.map(|(column, rules)| (column, rules.comment.as_deref()));
+    comments("TABLE", &table.name, table.comment.as_deref(), columns)
+}
+
+/// The COMMENT ON statements of a relation and its columns.
+fn comments<'a>(
+    kind: &str,
+    name: &RelationName,
+    comment: Option<&str>,
+    columns: impl Iterator<Item = (&'a str, Option<&'a str>)>,
+) -> Vec<String> {
+    let own = comment.map(|comment| comment_statement(kind, &name.sql(), comment));
+    let columns = columns.filter_map(|(column, comment)| {
+        let column = format!("{}.{}", name.sql(), quoted(column));
+        Some(comment_statement("COLUMN", &column, comment?))
+    });
+    own.into_iter().chain(columns).collect()
+}
+
+/// A COMMENT ON statement, without a semicolon.
+pub(crate) fn comment_statement(kind: &str, name: &str, comment: &str) -> String {
+    let comment = comment.replace('\'', "''");
+    format!("COMMENT ON {kind} {name} IS '{comment}'")
 }
 
 /// A foreign key as what follows CONSTRAINT.
@@ -115,7 +197,15 @@ pub(crate) fn create_view_statement(view: &View) -> String {
         true => String::new(),
         false => format!(" ({})", columns.join(", ")),
     };
-    format!("CREATE VIEW {}{columns} AS {}", view.name.sql(), view.text)
+    let of_columns = view.column_comments.iter().map(Option::as_deref);
+    let of_columns = view.column_names().zip(of_columns);
+    let comments = comments("VIEW", &view.name, view.comment.as_deref(), of_columns);
+    let comments: String = comments.iter().map(|more| format!(";\n{more}")).collect();
+    format!(
+        "CREATE VIEW {}{columns} AS {}{comments}",
+        view.name.sql(),
+        view.text
+    )
 }
 
 /// The CREATE INDEX statement of an index, without a semicolon.
@@ -125,7 +215,12 @@ pub(crate) fn create_index_statement(table: &Table, index: &TableIndex) -> Strin
         .iter()
         .map(|column| quoted(table.schema.field(*column).name()));
     format!(
-        "CREATE INDEX {} ON {} USING {} ({})",
+        "CREATE {}INDEX {} ON {} USING {} ({})",
+        if table.has_unique_index(&index.name) {
+            "UNIQUE "
+        } else {
+            ""
+        },
         quoted(&index.name),
         table.name.sql(),
         index.kind_name(),

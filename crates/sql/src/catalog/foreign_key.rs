@@ -31,7 +31,7 @@ impl ForeignKey {
     pub fn key_of(&self, table: &Table) -> Option<(ObjectId, Vec<usize>)> {
         let key = table.key.iter();
         let key = key.map(|key| (&key.columns, table.object));
-        let uniques = table.uniques.iter();
+        let uniques = table.uniques.iter().filter(|unique| unique.is_constraint());
         let uniques = uniques.map(|unique| (&unique.columns, unique.object()));
         let mut keys = key.chain(uniques);
         keys.find_map(|(columns, object)| Some((object, self.order_of(columns)?)))
@@ -40,7 +40,8 @@ impl ForeignKey {
     /// Whether the columns are a key of a table as it is to be.
     pub fn has_key(&self, table: &Definition) -> bool {
         let key = table.key.iter().map(|key| &key.columns);
-        let uniques = table.uniques.iter().map(|unique| &unique.columns);
+        let uniques = table.uniques.iter().filter(|unique| unique.is_constraint());
+        let uniques = uniques.map(|unique| &unique.columns);
         let mut keys = key.chain(uniques);
         keys.any(|columns| self.order_of(columns).is_some())
     }

@@ -28,6 +28,12 @@ impl TableIndex {
 }
 
 impl Table {
+    /// Whether its index of this name is a UNIQUE one.
+    pub fn has_unique_index(&self, name: &str) -> bool {
+        let mut uniques = self.uniques.iter();
+        uniques.any(|unique| unique.of_index && unique.name == name)
+    }
+
     /// Gives a table without rows the indexes of the one that it takes the place of. `place` says where a column is
     /// now. With `cascade` those of a column that is no more are left out.
     ///

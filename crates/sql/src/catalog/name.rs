@@ -13,9 +13,24 @@ pub(crate) const SCHEMA: &str = "public";
 /// Schemas in which users create nothing: system tables, the standard's views, PostgreSQL's catalogue.
 const RESERVED: [&str; 3] = ["eris", "information_schema", "pg_catalog"];
 
+/// The schema of a session's temporary tables and views, as statements call it.
+pub(crate) const TEMPORARY: &str = "temp";
+/// With what the name begins that it has in the catalogue, where each session has its own.
+const TEMPORARY_OF: &str = "pg_temp_";
+
 /// Whether users can neither create nor drop a schema of this name, nor anything in it.
 pub(crate) fn is_reserved(schema: &str) -> bool {
-    RESERVED.contains(&schema)
+    RESERVED.contains(&schema) || schema == TEMPORARY
+}
+
+/// The name that a session's temporary schema has in the catalogue.
+pub(crate) fn temporary_schema(session: u64) -> String {
+    format!("{TEMPORARY_OF}{session}")
+}
+
+/// Whether a schema of the catalogue is that of a session's temporary tables.
+pub(crate) fn is_temporary(schema: &str) -> bool {
+    schema.starts_with(TEMPORARY_OF)
 }
 
 /// The full name of a table or view within the catalogue.
@@ -38,8 +53,21 @@ impl RelationName {
         if self.schema == SCHEMA {
             quoted(&self.name)
         } else {
-            format!("{}.{}", quoted(&self.schema), quoted(&self.name))
+            format!("{}.{}", quoted(self.shown_schema()), quoted(&self.name))
         }
+    }
+
+    /// The schema as statements call it.
+    pub fn shown_schema(&self) -> &str {
+        match self.is_temporary() {
+            true => TEMPORARY,
+            false => &self.schema,
+        }
+    }
+
+    /// Whether it is a session's own.
+    pub fn is_temporary(&self) -> bool {
+        is_temporary(&self.schema)
     }
 }
 
@@ -47,7 +75,7 @@ impl RelationName {
 impl fmt::Display for RelationName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.schema != SCHEMA {
-            write!(f, "{}.", self.schema)?;
+            write!(f, "{}.", self.shown_schema())?;
         }
         f.write_str(&self.name)
     }

@@ -1,6 +1,6 @@
 //! Tables: names for data objects, and the rules of their rows.
 
-use crate::catalog::{ForeignKey, RelationName, TableIndex, positions};
+use crate::catalog::{ForeignKey, RelationName, Sequence, TableIndex, positions};
 use crate::error::{SqlError, Violation};
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::common::{DFSchema, ScalarValue};
@@ -34,6 +34,8 @@ pub(crate) struct Table {
     pub partitioning: Partitioning,
     /// ORDER BY: columns by which rows that others refer to are numbered.
     pub row_order: Vec<String>,
+    /// COMMENT ON TABLE.
+    pub comment: Option<String>,
     /// Beside that of the key.
     pub indexes: Vec<TableIndex>,
     /// Keeps the data object.
@@ -51,6 +53,48 @@ pub(crate) struct ColumnRules {
     pub max_characters: Option<u64>,
     /// DEFAULT.
     pub default: Option<DefaultValue>,
+    /// GENERATED … AS IDENTITY: the default takes numbers of a sequence that is the column's own.
+    pub identity: Option<Identity>,
+    /// GENERATED ALWAYS AS (expression).
+    pub generated: Option<GeneratedColumn>,
+    /// COMMENT ON COLUMN.
+    pub comment: Option<String>,
+}
+
+/// A column whose values are computed from others of the row, whenever that is written.
+#[derive(Clone)]
+pub(crate) struct GeneratedColumn {
+    /// Columns are named without their table.
+    pub expr: ast::Expr,
+    /// Whether the definition says STORED; all of them are.
+    pub says_stored: bool,
+    /// Its place in the order in which they are computed.
+    pub order: usize,
+}
+
+impl fmt::Display for GeneratedColumn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "GENERATED ALWAYS AS ({})", self.expr)?;
+        match self.says_stored {
+            true => f.write_str(" STORED"),
+            false => Ok(()),
+        }
+    }
+}
+
+/// As SQL: the debug output of trees is long, and long to compile.
+impl fmt::Debug for GeneratedColumn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+/// A column that numbers rows.
+#[derive(Clone, Debug)]
+pub(crate) struct Identity {
+    /// Whether statements can give it no other value.
+    pub always: bool,
+    pub sequence: Arc<Sequence>,
 }
 
 /// The value of a column that an insert leaves out. `Display` gives it as SQL.
@@ -60,6 +104,17 @@ pub(crate) struct DefaultValue {
     pub expr: ast::Expr,
     /// Its value as one of the column, if it is the same for every row at all times.
     pub constant: Option<ScalarValue>,
+    /// Of which it takes numbers.
+    pub sequences: Vec<RelationName>,
+    /// If it takes some: the same with the full names of sequences.
+    pub bound: Option<Box<ast::Expr>>,
+}
+
+impl DefaultValue {
+    /// What is evaluated: it means the same whatever schema is current.
+    pub fn evaluated(&self) -> &ast::Expr {
+        self.bound.as_deref().unwrap_or(&self.expr)
+    }
 }
 
 impl fmt::Display for DefaultValue {
@@ -101,6 +156,8 @@ pub(crate) struct PrimaryKey {
 pub(crate) struct Unique {
     pub name: String,
     pub columns: Vec<String>,
+    /// Whether it is that of a UNIQUE INDEX, which is among the table's indexes by the same name, and no constraint.
+    pub of_index: bool,
     /// The data object of its keys; none before the table is made.
     pub keys: Option<Arc<Data>>,
 }
@@ -109,6 +166,11 @@ impl Unique {
     /// The data object of its keys.
     pub fn object(&self) -> ObjectId {
         self.keys.as_ref().expect("the table is made").object
+    }
+
+    /// Whether it is a constraint, to which a foreign key can refer.
+    pub fn is_constraint(&self) -> bool {
+        !self.of_index
     }
 
     /// Whether it is another version of the same constraint, on the same keys.
@@ -159,6 +221,7 @@ pub(crate) struct Definition {
     pub foreign_keys: Vec<ForeignKey>,
     pub partitioning: Partitioning,
     pub row_order: Vec<String>,
+    pub comment: Option<String>,
 }
 
 impl Definition {
@@ -244,6 +307,7 @@ impl Table {
             foreign_keys,
             partitioning,
             row_order,
+            comment,
         } = definition;
         let types = schema
             .fields()
@@ -267,6 +331,7 @@ impl Table {
             foreign_keys,
             partitioning,
             row_order,
+            comment,
             indexes: Vec::new(),
             data,
             lock,
@@ -285,6 +350,7 @@ impl Table {
             foreign_keys: self.foreign_keys.clone(),
             partitioning: self.partitioning,
             row_order: self.row_order.clone(),
+            comment: self.comment.clone(),
         }
     }
 
@@ -300,6 +366,7 @@ impl Table {
         };
         let mut uniques = self.uniques.iter();
         let (kind, name, columns) = match uniques.find(|unique| unique.object() == *object) {
+            Some(unique) if unique.of_index => ("UNIQUE INDEX", &unique.name, &unique.columns),
             Some(unique) => ("UNIQUE", &unique.name, &unique.columns),
             None => match &self.key {
                 Some(key) => ("PRIMARY KEY", &key.name, &key.columns),

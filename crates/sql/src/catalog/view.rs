@@ -7,6 +7,7 @@ use std::fmt;
 
 /// A query that is planned anew wherever its name occurs, and means what it meant when it was created: its names are
 /// looked up in the schema that was current then, and `*` stands for the columns that there were then.
+#[derive(Clone)]
 pub(crate) struct View {
     pub name: RelationName,
     /// Its columns.
@@ -20,6 +21,10 @@ pub(crate) struct View {
     pub current_schema: String,
     /// What it reads directly, files and system tables apart.
     pub reads: Vec<ViewDependency>,
+    /// COMMENT ON VIEW.
+    pub comment: Option<String>,
+    /// COMMENT ON COLUMN, of each column.
+    pub column_comments: Vec<Option<String>>,
 }
 
 impl fmt::Debug for View {

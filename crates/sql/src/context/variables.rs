@@ -3,6 +3,7 @@
 use crate::catalog::SCHEMA;
 use datafusion::common::config::ConfigNonZeroUsize;
 use datafusion::prelude::SessionConfig;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Rows of a batch above the fragments.
@@ -18,6 +19,8 @@ const BUILD_BYTES: usize = 512 << 20;
 pub(crate) struct Variables {
     /// The schema of names that are written without one.
     pub schema: String,
+    /// The schema of its temporary tables, once it has had one.
+    pub temporary: Option<Arc<str>>,
     pub statement_timeout: Option<Duration>,
     pub batch_rows: usize,
     pub join_build_rows: usize,
@@ -33,6 +36,7 @@ impl Variables {
     pub fn new(aeus: usize) -> Self {
         Variables {
             schema: SCHEMA.to_owned(),
+            temporary: None,
             statement_timeout: None,
             batch_rows: BATCH_ROWS,
             join_build_rows: BUILD_ROWS,

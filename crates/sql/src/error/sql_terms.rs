@@ -39,6 +39,21 @@ pub(crate) fn in_sql(message: &str) -> String {
                     rest = behind;
                 }
             }
+            None if at_word && word == "Time64" => {
+                let (unit, behind) = enclosed(rest).unwrap_or(("", rest));
+                let name = if unit == "ns" { "TIME(9)" } else { "TIME" };
+                out.push_str(name);
+                rest = behind;
+            }
+            None if at_word && matches!(word, "FixedSizeBinary" | "Interval") => {
+                let (given, behind) = enclosed(rest).unwrap_or(("", rest));
+                out.push_str(match (word, given) {
+                    ("Interval", _) => "INTERVAL",
+                    (_, "16") => "UUID",
+                    _ => "BLOB",
+                });
+                rest = behind;
+            }
             None if at_word && word == "Timestamp" => {
                 out.push_str("TIMESTAMP");
                 if let Some((unit, behind)) = enclosed(rest) {
@@ -69,6 +84,7 @@ fn known(word: &str) -> Option<DataType> {
         "Float32" => DataType::Float32,
         "Float64" => DataType::Float64,
         "Utf8" | "LargeUtf8" | "Utf8View" => DataType::Utf8View,
+        "Binary" | "LargeBinary" | "BinaryView" => DataType::BinaryView,
         "Date32" => DataType::Date32,
         _ => return None,
     })

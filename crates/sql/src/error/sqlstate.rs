@@ -158,6 +158,10 @@ pub enum Mistake {
     InvalidRegularExpression,
     /// A string or a script is too large.
     TooLarge,
+    /// A sequence has given its last number.
+    SequenceLimit,
+    /// A value is given to a column that is always generated.
+    GeneratedAlways,
     /// A subquery that is used as a value has several rows, or one row would be changed twice.
     CardinalityViolation,
     /// An expression or a view is nested too deeply.
@@ -219,6 +223,8 @@ impl Mistake {
             Mistake::InvalidEscapeSequence => "22025",
             Mistake::InvalidRegularExpression => "2201B",
             Mistake::TooLarge => "54000",
+            Mistake::SequenceLimit => "2200H",
+            Mistake::GeneratedAlways => "428C9",
             Mistake::CardinalityViolation => "21000",
             Mistake::TooComplex => "54001",
             Mistake::NotReady => "55000",
@@ -307,7 +313,7 @@ fn of_home(error: &HomeError) -> SqlState {
     match error {
         HomeError::Start(_) => SqlState("58000"),
         HomeError::TooBusy { .. } => SqlState("53300"),
-        HomeError::Type { .. } => SqlState("0A000"),
+        HomeError::Type { .. } | HomeError::KeyColumn { .. } => SqlState("0A000"),
         HomeError::NoSuchObject(_) => Mistake::UndefinedTable.sqlstate(),
         HomeError::Shape { .. } => Mistake::DatatypeMismatch.sqlstate(),
         HomeError::Null { .. } => Violation::NotNull.sqlstate(),
@@ -361,6 +367,10 @@ pub(super) fn mistake_of_execution(error: &DataFusionError) -> Mistake {
 fn mistake_of_arrow(error: &ArrowError) -> Option<Mistake> {
     match error {
         ArrowError::DivideByZero => Some(Mistake::DivisionByZero),
+        ArrowError::OffsetOverflowError(_) => Some(Mistake::TooLarge),
+        ArrowError::ArithmeticOverflow(text) if text.contains("offset overflow") => {
+            Some(Mistake::TooLarge)
+        }
         ArrowError::ArithmeticOverflow(_) => Some(Mistake::NumericOutOfRange),
         ArrowError::CastError(_) | ArrowError::ParseError(_) => {
             Some(Mistake::InvalidTextRepresentation)

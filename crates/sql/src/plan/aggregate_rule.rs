@@ -74,6 +74,10 @@ fn push(aggregate: &AggregateExec) -> Option<FragmentExec> {
         .iter()
         .map(|(key, _)| scope.translate_output(key));
     let keys = keys.collect::<Option<Vec<_>>>()?;
+    let is_grouped = |key: &Expr| scope.type_of(key).is_some_and(|of| of.is_grouped());
+    if !keys.iter().all(is_grouped) {
+        return None;
+    }
     let mut aggregates = Vec::new();
     for (function, filter) in aggregate.aggr_expr().iter().zip(aggregate.filter_expr()) {
         let filter = match filter {
@@ -166,6 +170,7 @@ fn states(
     match (function.fun().name(), &types[..]) {
         ("count", [Type::Int64]) => Some(vec![count()?]),
         ("sum", [state]) => Some(vec![value(AggregateFunction::Sum, state.clone())?]),
+        ("min" | "max", [state]) if !state.is_grouped() => None,
         ("min", [state]) => Some(vec![value(AggregateFunction::Min, state.clone())?]),
         ("max", [state]) => Some(vec![value(AggregateFunction::Max, state.clone())?]),
         ("avg", [Type::UInt64, sum]) => {

@@ -10,7 +10,7 @@ mod function;
 pub(crate) mod options;
 pub(crate) mod read_options;
 
-pub(crate) use function::{FUNCTIONS, StatementTables, open_functions, option_value};
+pub(crate) use function::{ABOUT_FILES, FUNCTIONS, StatementTables, open_functions, option_value};
 
 use crate::progress::Progress;
 use datafusion::catalog::TableProvider;

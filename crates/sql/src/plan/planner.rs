@@ -9,6 +9,7 @@ use crate::plan::star_rule::StarJoins;
 use datafusion::execution::context::SessionState;
 use datafusion::prelude::SessionConfig;
 use eris_exact::{PhysicalRule, Spill, insert_before};
+use eris_files::ContainDamage;
 use eris_home::Home;
 use std::sync::Arc;
 
@@ -44,5 +45,6 @@ pub(crate) fn rules_without_stars() -> Vec<PhysicalRule> {
     let mut rules = eris_exact::physical_rules();
     insert_before(&mut rules, "EnsureRequirements", Arc::new(PushAggregates));
     insert_before(&mut rules, "spill_joins", Arc::new(TellOrder));
+    rules.push(Arc::new(ContainDamage));
     rules
 }

@@ -4,7 +4,9 @@ use crate::cancel;
 use crate::catalog::{CATALOG, RelationName};
 use crate::context::StatementContext;
 use crate::error::SqlError;
+use crate::plan::answers::{self, MayRead};
 use crate::plan::files;
+use crate::plan::group_keys;
 use crate::plan::resolve::NameScope;
 use crate::progress;
 use crate::running::queries::{MeteredPool, Query};
@@ -91,7 +93,9 @@ pub(crate) async fn logical_at(
     if !query.locks.is_empty() {
         return Err(SqlError::not_supported("SELECT … FOR UPDATE or FOR SHARE"));
     }
+    answers::write_out(context, &mut query, names, MayRead::Rows, statement).await?;
     let headers = rewrite(&mut query)?;
+    group_keys::complete(&mut query, &|name| names.relation(name));
     let tree = PlannedStatement::Statement(Box::new(ast::Statement::Query(Box::new(query))));
     let mut state = names.state();
     state.mark_start_execution();
@@ -223,8 +227,7 @@ pub(crate) fn check_names(
         .map_err(|error| planning_error(error, statement, state))?;
     let mut found = Vec::with_capacity(references.len());
     for reference in references {
-        let schema = reference.schema().unwrap_or(&context.current_schema);
-        let name = RelationName::new(schema, reference.table());
+        let name = names.name(reference.schema(), reference.table());
         let known = reference.catalog().is_none_or(|catalog| catalog == CATALOG)
             && (names.knows(&name) || state.table_functions().contains_key(name.name.as_str()));
         if known {

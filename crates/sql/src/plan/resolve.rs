@@ -3,7 +3,9 @@
 use crate::catalog::{CATALOG, Contents, RelationName, Table, TableOrView, View};
 use crate::context::StatementContext;
 use crate::error::{Mistake, SqlError};
+use crate::plan::answers::{self, MayRead};
 use crate::plan::files::{self, StatementTables};
+use crate::plan::group_keys;
 use crate::plan::scan::{Scan, ScannedTable};
 use crate::plan::statistics::TableStatistics;
 use crate::progress::{self, Progress};
@@ -33,6 +35,9 @@ pub(crate) const ROW: &str = "row(";
 /// Rows for which a further stream is worth its tasks.
 const ROWS_PER_STREAM: u64 = 65_536;
 
+/// In the place of a schema's name: where names without a schema are looked up, if there may be temporary tables.
+const SEARCHED: &str = "temp, then the current one";
+
 /// Views may lie above each other this deep: planning them needs stack.
 const VIEWS_DEEP: usize = 32;
 
@@ -47,6 +52,8 @@ struct ScopeState {
     snapshot: HeldSnapshot,
     progress: Progress,
     current_schema: String,
+    /// The schema of temporary tables, which hide others, if the session has one.
+    temporary: Option<Arc<str>>,
     /// The views in which the names occur, the outermost first.
     within: Vec<Arc<View>>,
     /// The files that this statement has opened already, by the names it gave them.
@@ -84,6 +91,7 @@ impl NameScope {
             snapshot,
             progress: progress::current(),
             current_schema: context.current_schema.to_string(),
+            temporary: context.variables().temporary.clone(),
             within: Vec::new(),
             files: StatementTables::new(),
             parameters: Vec::new(),
@@ -132,6 +140,11 @@ impl NameScope {
             snapshot: self.0.snapshot.clone(),
             progress: self.0.progress.clone(),
             current_schema: view.current_schema.clone(),
+            temporary: self
+                .0
+                .temporary
+                .clone()
+                .filter(|_| view.name.is_temporary()),
             within,
             files,
             parameters: Vec::new(),
@@ -151,9 +164,13 @@ impl NameScope {
             ..
         } = &*self.0;
         let mut state = session_state(context);
-        if state.config_options().catalog.default_schema != *current_schema {
+        let searched = match &self.0.temporary {
+            Some(_) => SEARCHED,
+            None => current_schema,
+        };
+        if state.config_options().catalog.default_schema != *searched {
             let options = state.config_mut().options_mut();
-            options.catalog.default_schema = current_schema.clone();
+            options.catalog.default_schema = searched.to_owned();
         }
         state.register_catalog_list(Arc::new(system::SystemNames::new(self.clone(), context)));
         state
@@ -168,14 +185,54 @@ impl NameScope {
         let text = Statement::from(view.text.as_str());
         let files = files::open_functions(&mut query, self.0.context.state(), &text).await;
         let files = files.map_err(|error| error.within(&format!("view \"{}\"", view.name)))?;
-        let state = self.within(view, files)?.state();
+        let names = self.within(view, files)?;
+        let within = |error: SqlError| error.within(&format!("view \"{}\"", view.name));
+        let written =
+            answers::write_out(&self.0.context, &mut query, &names, MayRead::Columns, &text);
+        written.await.map_err(within)?;
+        let state = names.state();
         rewrite(&mut query)?;
+        group_keys::complete(&mut query, &|name| names.relation(name));
         let query = ast::Statement::Query(Box::new(query));
         let tree = PlannedStatement::Statement(Box::new(query));
         let plan = eris_exact::plan_statement(&state, tree).await;
         plan.and_then(|plan| rename(plan, view)).map_err(|error| {
             SqlError::from_datafusion(error).within(&format!("view \"{}\"", view.name))
         })
+    }
+
+    /// The table or view of this name.
+    pub fn relation(&self, name: &ast::ObjectName) -> Option<TableOrView> {
+        let full = self.0.context.full_name(name)?;
+        let schema = (name.0.len() > 1).then_some(full.schema.as_str());
+        self.0.contents.get(&self.name(schema, &full.name)).cloned()
+    }
+
+    /// The full name of a table or view as a query writes it.
+    pub fn name(&self, schema: Option<&str>, name: &str) -> RelationName {
+        let ScopeState {
+            contents,
+            context,
+            current_schema,
+            temporary,
+            within,
+            ..
+        } = &*self.0;
+        if let Some(schema) = schema {
+            return RelationName::new(context.schema_meant(schema), name);
+        }
+        let hiding = temporary
+            .as_deref()
+            .map(|schema| RelationName::new(schema, name));
+        // A view means what it meant when it was created.
+        let hides = |hiding: &RelationName| match within.last() {
+            Some(view) => view.reads(hiding),
+            None => contents.get(hiding).is_some(),
+        };
+        match hiding {
+            Some(hiding) if hides(&hiding) => hiding,
+            _ => RelationName::new(current_schema.as_str(), name),
+        }
     }
 
     /// Whether something has this name, or it is a file's.
@@ -310,19 +367,22 @@ fn rename(plan: LogicalPlan, view: &View) -> Result<LogicalPlan> {
 #[derive(Debug)]
 struct SchemaNames {
     names: NameScope,
-    schema: String,
+    /// `None`: where names without a schema are looked up.
+    schema: Option<String>,
 }
 
 impl SchemaNames {
     fn name(&self, name: &str) -> RelationName {
-        RelationName::new(self.schema.as_str(), name)
+        self.names.name(self.schema.as_deref(), name)
     }
 }
 
 #[async_trait]
 impl SchemaProvider for SchemaNames {
     fn table_names(&self) -> Vec<String> {
-        let relations = self.names.contents().relations_in(&self.schema);
+        let current = &self.names.0.current_schema;
+        let schema = self.schema.as_ref().unwrap_or(current);
+        let relations = self.names.contents().relations_in(schema);
         relations
             .map(|relation| relation.name().name.clone())
             .collect()
@@ -358,10 +418,12 @@ impl CatalogProvider for NameScope {
     }
 
     fn schema(&self, name: &str) -> Option<Arc<dyn SchemaProvider>> {
-        self.0.contents.has_schema(name).then(|| {
+        let is_searched = name == SEARCHED;
+        let meant = || self.0.context.schema_meant(name);
+        (is_searched || self.0.contents.has_schema(&meant())).then(|| {
             Arc::new(SchemaNames {
                 names: self.clone(),
-                schema: name.to_owned(),
+                schema: (!is_searched).then(|| name.to_owned()),
             }) as _
         })
     }

@@ -111,7 +111,8 @@ impl TableStatistics {
                 integer(column.min.as_ref()?)?,
                 integer(column.max.as_ref()?)?,
             );
-            Some((max - min) as f64 + 1.0)
+            // UUIDs are wider than their difference.
+            Some(max.checked_sub(min)? as f64 + 1.0)
         };
         let distinct = column
             .distinct

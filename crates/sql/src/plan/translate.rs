@@ -116,7 +116,7 @@ impl Scope<'_> {
         let (left_type, right_type) = (self.type_of(&left)?, self.type_of(&right)?);
         let translated = Expr::Binary { op, left, right };
         let fits = if op.is_comparison() {
-            left_type == right_type
+            left_type == right_type && left_type != Type::Interval
         } else if op.is_arithmetic() {
             is_number(&left_type)
                 && is_number(&right_type)
@@ -225,7 +225,14 @@ fn typed(values: Vec<Scalar>, data_type: &Type) -> Vec<Scalar> {
 pub(crate) fn is_number(data_type: &Type) -> bool {
     !matches!(
         data_type,
-        Type::Boolean | Type::String | Type::Date | Type::Timestamp { .. }
+        Type::Boolean
+            | Type::String
+            | Type::Blob
+            | Type::Uuid
+            | Type::Interval
+            | Type::Date
+            | Type::Time { .. }
+            | Type::Timestamp { .. }
     )
 }
 
@@ -238,6 +245,7 @@ fn is_signed(data_type: &Type) -> bool {
 pub(crate) fn is_key(data_type: &Type) -> bool {
     match data_type {
         Type::Boolean | Type::UInt64 | Type::Float32 | Type::Float64 | Type::String => false,
+        Type::Blob | Type::Uuid | Type::Interval => false,
         Type::Decimal { precision, .. } => *precision <= 18,
         _ => true,
     }

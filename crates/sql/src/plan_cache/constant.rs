@@ -4,7 +4,9 @@ use super::literal::{LiteralForm, LiteralSource};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use eris_exact::scalar;
+use eris_exact::text::{blob_bytes, nanoseconds, uuid_bytes};
 use eris_fragment::{Scalar, TimeUnit, Type, Value};
+use eris_types::wide_of_uuid;
 
 /// Digits that fit an `i128`.
 const DIGITS: usize = 38;
@@ -12,7 +14,10 @@ const DIGITS: usize = 38;
 /// Whether constants can be values of this type: not where comparing needs more than the value itself, as with
 /// rounding.
 pub(super) fn is_comparable(data_type: &Type) -> bool {
-    !matches!(data_type, Type::Boolean | Type::Float32 | Type::Float64)
+    !matches!(
+        data_type,
+        Type::Boolean | Type::Float32 | Type::Float64 | Type::Interval
+    )
 }
 
 /// The constant that is written so, as a value of this type; `None` if it is none.
@@ -61,12 +66,13 @@ pub(super) fn convert(value: &ScalarValue, to: &Type) -> Option<Scalar> {
         (Value::Integer(digits), Type::Decimal { scale, .. }) => {
             number(digits, u32::try_from(*scale).ok()?, to)
         }
-        (value @ Value::Integer(_), Type::Date | Type::Timestamp { .. }) => {
-            (scalar.data_type == *to).then(|| Scalar {
-                data_type: to.clone(),
-                value,
-            })
-        }
+        (
+            value @ (Value::Integer(_) | Value::Bytes(_)),
+            Type::Date | Type::Time { .. } | Type::Timestamp { .. } | Type::Uuid | Type::Blob,
+        ) => (scalar.data_type == *to).then(|| Scalar {
+            data_type: to.clone(),
+            value,
+        }),
         (Value::Integer(value), _) => number(value, 0, to),
         (Value::String(text), _) => from_text(text, to),
         _ => None,
@@ -77,7 +83,8 @@ pub(super) fn convert(value: &ScalarValue, to: &Type) -> Option<Scalar> {
 fn number(mut digits: i128, mut scale: u32, to: &Type) -> Option<Scalar> {
     let (precision, wanted) = match to {
         Type::Decimal { precision, scale } => (Some(*precision), u32::try_from(*scale).ok()?),
-        Type::Date | Type::Timestamp { .. } | Type::String => return None,
+        Type::Date | Type::Time { .. } | Type::Timestamp { .. } | Type::String => return None,
+        Type::Blob | Type::Uuid | Type::Interval => return None,
         _ => (None, 0),
     };
     while scale > wanted {
@@ -105,6 +112,26 @@ fn from_text(text: String, to: &Type) -> Option<Scalar> {
             data_type: Type::String,
             value: Value::String(text),
         }),
+        Type::Uuid => Some(Scalar {
+            data_type: Type::Uuid,
+            value: Value::Integer(wide_of_uuid(uuid_bytes(&text)?)),
+        }),
+        Type::Blob => Some(Scalar {
+            data_type: Type::Blob,
+            value: Value::Bytes(blob_bytes(&text)?),
+        }),
+        Type::Time { unit } => {
+            let time = i128::from(nanoseconds(&text)?);
+            let each = if *unit == TimeUnit::Nanosecond {
+                1
+            } else {
+                1_000
+            };
+            (time % each == 0).then(|| Scalar {
+                data_type: to.clone(),
+                value: Value::Integer(time / each),
+            })
+        }
         Type::Date | Type::Timestamp { .. } if is_exact(&text, to) => {
             let value = ScalarValue::Utf8(Some(text))
                 .cast_to(&DataType::from(to))

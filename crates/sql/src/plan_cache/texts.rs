@@ -4,6 +4,7 @@ use super::NotShort;
 use super::mask::Masked;
 use super::uncacheable::Uncacheable;
 use crate::context::StatementContext;
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -58,7 +59,7 @@ impl<T> Texts<T> {
         context: &StatementContext,
         masked: &Masked<'_>,
     ) -> Result<Arc<TextPlan<T>>, NotShort> {
-        match self.texts().get(masked.key()) {
+        match self.texts().get(&*key(context, masked)) {
             Some(TextEntry::Plans(plans)) => {
                 let plan = plans.iter().find(|plan| plan.fits(masked));
                 plan.cloned().ok_or(NotShort::NotPlanned)
@@ -69,13 +70,25 @@ impl<T> Texts<T> {
     }
 
     /// No plan of the text can be used again.
-    pub fn give_up(&self, masked: &Masked<'_>, uncacheable: Uncacheable) {
-        self.change(masked, |known| *known = TextEntry::None(uncacheable));
+    pub fn give_up(
+        &self,
+        context: &StatementContext,
+        masked: &Masked<'_>,
+        uncacheable: Uncacheable,
+    ) {
+        self.change(&key(context, masked), |known| {
+            *known = TextEntry::None(uncacheable)
+        });
     }
 
     /// Keeps a plan.
-    pub fn remember(&self, masked: &Masked<'_>, plan: &Arc<TextPlan<T>>) {
-        self.change(masked, |known| match known {
+    pub fn remember(
+        &self,
+        context: &StatementContext,
+        masked: &Masked<'_>,
+        plan: &Arc<TextPlan<T>>,
+    ) {
+        self.change(&key(context, masked), |known| match known {
             TextEntry::Plans(plans) => {
                 plans.retain(|other| other.fixed != plan.fixed);
                 if plans.len() == PLANS {
@@ -88,12 +101,12 @@ impl<T> Texts<T> {
     }
 
     /// Changes what is known of a text, which at first is nothing.
-    fn change(&self, masked: &Masked<'_>, change: impl FnOnce(&mut TextEntry<T>)) {
+    fn change(&self, key: &str, change: impl FnOnce(&mut TextEntry<T>)) {
         let mut texts = self.texts();
-        if texts.len() >= TEXTS && !texts.contains_key(masked.key()) {
+        if texts.len() >= TEXTS && !texts.contains_key(key) {
             texts.clear();
         }
-        let known = texts.entry(masked.key().to_owned());
+        let known = texts.entry(key.to_owned());
         change(known.or_insert_with(|| TextEntry::Plans(Vec::new())));
     }
 
@@ -110,6 +123,14 @@ impl<T> Texts<T> {
     /// What is known, also behind a panic: every change is complete or did not happen.
     fn texts(&self) -> MutexGuard<'_, HashMap<String, TextEntry<T>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// By what a text is known. Where a session has temporary tables, its names may mean what they mean to nobody else.
+fn key<'a>(context: &StatementContext, masked: &Masked<'a>) -> Cow<'a, str> {
+    match &context.variables().temporary {
+        None => Cow::Borrowed(masked.key()),
+        Some(temporary) => Cow::Owned(format!("{temporary} {}", masked.key())),
     }
 }
 

@@ -6,8 +6,8 @@ use crate::maintenance::balance::Balance;
 use crate::plan::planner;
 use eris_exact::Spill;
 use eris_home::Home;
-use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::{fmt, io, thread};
 use tokio::runtime::{Builder, Handle, Runtime};
 
 /// Bytes of a thread's stack: planning calls itself for every level of an expression. Only what is used is taken.
@@ -36,6 +36,14 @@ impl Database {
         let services = Services::new(Balance::start(&*home)?, spill, state, home.budget().limit());
         let context = StatementContext::new(home, services);
         let threads = context.home.worker_count().max(1);
+        check_threads(threads).map_err(|error| {
+            SqlError::new(SqlErrorKind::Internal(format!(
+                "cannot start {threads} threads for queries: {error}"
+            )))
+            .with_hint(Some(
+                "more are allowed by `ulimit -u unlimited` and `ulimit -v unlimited`".to_owned(),
+            ))
+        })?;
         let runtime = Builder::new_multi_thread()
             .worker_threads(threads)
             .thread_name("eris-sql")
@@ -78,6 +86,21 @@ impl Database {
             .expect("taken only by drop")
             .handle()
     }
+}
+
+/// Whether so many threads can be started: the runtime would panic without one of them.
+fn check_threads(count: usize) -> io::Result<()> {
+    let gate = Mutex::new(());
+    thread::scope(|scope| {
+        // All of them are there at once.
+        let closed = gate.lock();
+        let started = (0..count).try_for_each(|_| {
+            let thread = thread::Builder::new().stack_size(STACK);
+            thread.spawn_scoped(scope, || drop(gate.lock())).map(drop)
+        });
+        drop(closed);
+        started
+    })
 }
 
 impl Drop for DatabaseState {

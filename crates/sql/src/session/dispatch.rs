@@ -66,7 +66,6 @@ async fn dispatch(
         ast::Statement::Set(set) => set::set(context, &set),
         ast::Statement::Reset(which) => set::reset(context, &which.reset),
         ast::Statement::Use(which) => set::use_schema(context, &which),
-        ast::Statement::ShowVariable { variable } => set::show(context, &variable),
         ast::Statement::Kill { id, .. } => show::kill(context, id),
         ast::Statement::Call(call) => show::call(context, &call, statement).await,
         ast::Statement::ShowCreate { obj_type, obj_name } => {
@@ -74,6 +73,9 @@ async fn dispatch(
         }
         tree => match show::list(context, &tree, statement).await? {
             Some(shown) => Ok(shown),
+            None if let ast::Statement::ShowVariable { variable } = &tree => {
+                set::show(context, variable)
+            }
             None => match ddl::run(context, tree, statement).await? {
                 Some(begun) => Ok(begun),
                 None => Err(SqlError::not_supported(keywords(statement.text()))),

@@ -7,6 +7,7 @@ use crate::plan::planning;
 use crate::plan_cache::{Asked, NotShort, PreparedPlan};
 use crate::running::queries::shortened;
 use crate::statements::dml;
+use crate::statements::insert::by_name;
 use crate::text::mistakes::unknown_type;
 use crate::text::parameter::{Parameter, ParameterClass, class, placeholder};
 use crate::text::parse::parse;
@@ -273,7 +274,10 @@ async fn infer(
                 return Err(SqlError::not_supported("INSERT INTO a function or query"));
             };
             let table = context.table(name, statement)?;
-            let columns = targets::columns(&table, &insert.columns)?;
+            let columns = match by_name::is_by_name(insert) {
+                true => Vec::new(),
+                false => targets::columns(&table, &insert.columns)?,
+            };
             let Some(source) = &insert.source else {
                 return Ok(());
             };

@@ -2,7 +2,9 @@
 //! that it can be asked at every key.
 
 use crate::catalog::create_statement::{create_statement, create_view_statement, foreign_key};
-use crate::catalog::{self, Contents, Table, quoted};
+use crate::catalog::{self, Contents, RelationName, Table, quoted, script};
+use crate::error::SqlError;
+use crate::session::Session;
 use crate::session::database::Database;
 use crate::system::described::{self, Described};
 use datafusion::logical_expr::Documentation;
@@ -16,10 +18,14 @@ pub struct Relation {
     pub name: String,
     /// What it is.
     pub kind: RelationKind,
+    /// COMMENT ON TABLE or VIEW.
+    pub comment: Option<String>,
     /// Its columns in their order.
     pub columns: Vec<RelationColumn>,
     /// By what its rows are found: its key, UNIQUE constraints and indexes, a line each.
     pub indexes: Vec<String>,
+    /// Its CHECK constraints, a line each.
+    pub checks: Vec<String>,
     /// Its foreign keys, a line each.
     pub foreign_keys: Vec<String>,
     /// The foreign keys that refer to it, a line each that begins with the table that has it.
@@ -50,6 +56,27 @@ pub struct RelationColumn {
     pub nullable: bool,
     /// The expression of its default.
     pub default: Option<String>,
+    /// COMMENT ON COLUMN.
+    pub comment: Option<String>,
+}
+
+/// Whether a table or view is wanted, by its schema and name.
+pub type IsWanted<'a> = &'a dyn Fn(&str, &str) -> bool;
+
+/// A part of the script that makes a database anew.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ScriptPart {
+    /// Statements, without the last semicolon.
+    Statement(String),
+    /// The rows of a table, as many INSERTs as one likes.
+    Rows {
+        /// The table's name, as a script writes it.
+        table: String,
+        /// The same with its schema: no temporary table hides it.
+        full: String,
+        /// The names of the columns to which values are given.
+        columns: Vec<String>,
+    },
 }
 
 /// A function that queries can call.
@@ -78,15 +105,19 @@ pub enum FunctionKind {
     Table,
 }
 
-impl Database {
-    /// All tables and views, by schema and name, then the system tables.
+impl Session {
+    /// All tables and views that it sees, by schema and name, then the system tables.
     pub fn relations(&self) -> Vec<Relation> {
-        let contents = self.context().catalog.contents();
-        let users = contents.relations().map(|known| {
+        let context = self.context();
+        let contents = context.catalog.contents();
+        let users = contents.relations();
+        let users = users.filter(|known| context.sees(known.name()));
+        let users = users.map(|known| {
             let described = relation(described::describe_relation(known));
             match known {
                 catalog::TableOrView::Table(table) => Relation {
                     indexes: indexes(table),
+                    checks: checks(table),
                     foreign_keys: table.foreign_keys.iter().map(foreign_key).collect(),
                     referenced_by: referenced_by(&contents, table),
                     definition: create_statement(table),
@@ -102,11 +133,71 @@ impl Database {
         users.chain(system).collect()
     }
 
-    /// All schemas, by name.
-    pub fn schemas(&self) -> Vec<String> {
-        described::schemas(self.context())
+    /// The statements that make the database anew, in the order in which they can run: all of them, or those of the
+    /// tables and views that are `wanted`, by schema and name. Temporary ones are left out.
+    ///
+    /// # Errors
+    /// A table whose rows no INSERT can give.
+    pub fn script(&self, wanted: Option<IsWanted<'_>>) -> Result<Vec<ScriptPart>, SqlError> {
+        let context = self.context();
+        let contents = context.catalog.contents();
+        let is_wanted = |name: &RelationName| match wanted {
+            Some(wanted) => wanted(&name.schema, &name.name),
+            None => true,
+        };
+        let mut parts = Vec::new();
+        if wanted.is_none() {
+            parts.extend(
+                script::before_tables(&contents)
+                    .into_iter()
+                    .map(ScriptPart::Statement),
+            );
+        }
+        let mut tables = script::tables(&contents, false);
+        tables.retain(|(table, _)| is_wanted(&table.name));
+        for (table, statement) in &tables {
+            let mut rules = table
+                .rules
+                .iter()
+                .filter_map(|rules| rules.identity.as_ref());
+            if rules.any(|identity| identity.always) {
+                let message = format!(
+                    "a script of INSERTs for table \"{}\", which numbers its rows ALWAYS",
+                    table.name
+                );
+                return Err(SqlError::not_supported(message)
+                    .with_hint(Some("EXPORT DATABASE keeps the numbers")));
+            }
+            parts.push(ScriptPart::Statement(statement.clone()));
+            let columns = table.column_names().zip(&table.rules);
+            let columns = columns.filter(|(_, rules)| rules.generated.is_none());
+            parts.push(ScriptPart::Rows {
+                table: table.name.sql(),
+                full: format!(
+                    "{}.{}",
+                    quoted(&table.name.schema),
+                    quoted(&table.name.name)
+                ),
+                columns: columns.map(|(name, _)| quoted(name)).collect(),
+            });
+        }
+        let late = script::late_keys(&tables, false);
+        let views = script::views(&contents).into_iter();
+        let views = views.filter(|(view, _)| is_wanted(&view.name));
+        let last = late
+            .into_iter()
+            .chain(views.map(|(_, statement)| statement));
+        parts.extend(last.map(ScriptPart::Statement));
+        Ok(parts)
     }
 
+    /// All schemas, by name.
+    pub fn schemas(&self) -> Vec<String> {
+        described::schemas(&self.context())
+    }
+}
+
+impl Database {
     /// All functions, by name.
     pub fn functions(&self) -> Vec<Function> {
         let state = self.context().state();
@@ -135,6 +226,9 @@ impl Database {
         for (name, _) in crate::plan::files::FUNCTIONS {
             add(name, FunctionKind::Table, None);
         }
+        for name in crate::plan::files::ABOUT_FILES {
+            add(name, FunctionKind::Table, None);
+        }
         functions.sort_by(|a, b| (&a.name, a.kind).cmp(&(&b.name, b.kind)));
         functions
     }
@@ -150,16 +244,28 @@ fn indexes(table: &Table) -> Vec<String> {
         let mut columns = key.columns.iter().map(String::as_str);
         line(&key.name, "PRIMARY KEY", &mut columns)
     });
-    let uniques = table.uniques.iter().map(|unique| {
+    let uniques = table.uniques.iter().filter(|unique| unique.is_constraint());
+    let uniques = uniques.map(|unique| {
         let mut columns = unique.columns.iter().map(String::as_str);
         line(&unique.name, "UNIQUE", &mut columns)
     });
     let others = table.indexes.iter().map(|index| {
         let columns = index.columns.iter();
         let mut columns = columns.map(|column| table.schema.field(*column).name().as_str());
-        line(&index.name, index.kind_name(), &mut columns)
+        let kind = match table.has_unique_index(&index.name) {
+            true => format!("UNIQUE INDEX {}", index.kind_name()),
+            false => index.kind_name().to_owned(),
+        };
+        line(&index.name, &kind, &mut columns)
     });
     key.chain(uniques).chain(others).collect()
+}
+
+fn checks(table: &Table) -> Vec<String> {
+    let lines = table.checks.iter();
+    lines
+        .map(|check| format!("{} CHECK ({})", quoted(&check.name), check.expr))
+        .collect()
 }
 
 fn referenced_by(contents: &Contents, table: &Table) -> Vec<String> {
@@ -174,6 +280,7 @@ fn relation(described: Described) -> Relation {
         data_type: column.type_name(),
         nullable: column.nullable,
         default: column.default.clone(),
+        comment: column.comment.clone(),
     });
     Relation {
         columns: columns.collect(),
@@ -184,7 +291,9 @@ fn relation(described: Described) -> Relation {
             described::RelationKind::View { .. } => RelationKind::View,
             described::RelationKind::System => RelationKind::System,
         },
+        comment: described.comment,
         indexes: Vec::new(),
+        checks: Vec::new(),
         foreign_keys: Vec::new(),
         referenced_by: Vec::new(),
         definition: String::new(),

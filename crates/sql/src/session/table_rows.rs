@@ -3,7 +3,7 @@
 mod alone;
 
 use crate::cancel::{CancelToken, STATEMENT};
-use crate::catalog::{RelationName, Table, TableOrView};
+use crate::catalog::{Table, TableOrView};
 use crate::context::StatementContext;
 use crate::error::{Mistake, SqlError};
 use crate::running::query::Task;
@@ -106,8 +106,8 @@ impl TableRows {
         table: &str,
     ) -> Result<Self, SqlError> {
         let name = match table.split_once('.') {
-            Some((schema, name)) => RelationName::new(schema, name),
-            None => RelationName::new(&*context.current_schema, table),
+            Some((schema, name)) => context.name_in(Some(schema), name),
+            None => context.name_in(None, table),
         };
         let table = match context.catalog.contents().get(&name) {
             Some(TableOrView::Table(table)) => Arc::clone(table),

@@ -8,14 +8,17 @@
 
 mod alter;
 mod columns;
+mod comment;
 mod create_table;
 mod dependents;
 mod drop;
+mod generated;
 mod index;
 mod qualify;
 mod references;
 mod row_order;
 mod schema;
+mod sequence;
 mod truncate;
 mod view;
 
@@ -57,6 +60,33 @@ pub(crate) async fn run(
         ast::Statement::Delete(delete) if is_delete_of_all(&delete) => {
             Box::pin(truncate::delete_all(context, delete, statement)).await
         }
+        ast::Statement::Comment {
+            object_type,
+            object_name,
+            comment,
+            if_exists,
+        } => {
+            let (name, text) = (&object_name, comment);
+            comment::comment(context, object_type, name, text, if_exists, statement).await
+        }
+        ast::Statement::CreateSequence {
+            temporary,
+            if_not_exists,
+            name,
+            data_type,
+            sequence_options: options,
+            owned_by,
+        } => {
+            let written = sequence::WrittenSequence {
+                temporary,
+                if_not_exists,
+                name,
+                data_type,
+                options,
+                owned_by,
+            };
+            sequence::create(context, written, statement).await
+        }
         tree @ ast::Statement::Drop { .. } => Box::pin(drop::drop(context, tree, statement)).await,
         _ => return Ok(None),
     };
@@ -71,7 +101,9 @@ fn check_schema(
     statement: &Statement,
 ) -> Result<(), SqlError> {
     let schema = &full.schema;
-    let rejected = if is_reserved(schema) {
+    let rejected = if full.is_temporary() {
+        return Ok(());
+    } else if is_reserved(schema) {
         SqlError::invalid(
             Mistake::InsufficientPrivilege,
             format!("schema \"{schema}\" is reserved for system tables"),

@@ -265,7 +265,10 @@ impl Change {
         let mut change = match tree {
             ast::Statement::Update(update) => update::change(context, table, update, old)?,
             ast::Statement::Delete(delete) => delete::change(table, delete, old)?,
-            ast::Statement::Merge(merge) => merge::change(context, table, merge, old)?,
+            ast::Statement::Merge(merge) => {
+                merge::check_given(table, &merge)?;
+                merge::change(context, table, merge, old)?
+            }
             _ => unreachable!("the statement changes rows"),
         };
         change.query.with = with;

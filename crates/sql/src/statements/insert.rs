@@ -1,5 +1,6 @@
 //! INSERT, and the writing part of CREATE TABLE AS.
 
+pub(crate) mod by_name;
 mod literals;
 pub(crate) mod replace;
 pub(crate) mod values;
@@ -19,7 +20,7 @@ use crate::write::locks::Writable;
 use crate::write::references::Effect;
 use crate::write::row_rules::RowRules;
 use crate::write::table_writer::TableWriter;
-use crate::write::targets::{columns, targets};
+use crate::write::targets::{check_rows, columns, targets};
 use datafusion::arrow::array::{ArrayRef, RecordBatchOptions};
 use datafusion::arrow::datatypes::{DataType, Schema};
 use datafusion::arrow::record_batch::RecordBatch;
@@ -39,9 +40,14 @@ pub(crate) async fn insert(
     let TableObject::TableName(name) = &insert.table else {
         return Err(SqlError::not_supported("INSERT INTO a function or query"));
     };
+    let name = name.clone();
+    by_name::write_out(context, &mut insert, statement).await?;
     let effect = Effect::of_insert(&insert);
-    let table = locks::writable(context, name, &effect, statement).await?;
+    let table = locks::writable(context, &name, &effect, statement).await?;
     let columns = columns(&table, &insert.columns)?;
+    if let Some(source) = &insert.source {
+        check_rows(&table, &columns, source)?;
+    }
     replace::write_out(&mut insert, &table, &columns)?;
     let (source, targets) = match insert.source.take() {
         Some(mut source) => {

@@ -1,5 +1,6 @@
 //! SET, RESET, SHOW and USE.
 
+use crate::catalog::TEMPORARY;
 use crate::context::StatementContext;
 use crate::error::{Mistake, SqlError};
 use crate::running::outcome::Begun;
@@ -52,9 +53,22 @@ fn assign(context: &StatementContext, name: &str, values: &[Expr]) -> Result<(),
         value => constant(value).ok_or_else(|| no_constant(setting, value))?,
     };
     if setting.name == "search_path" {
-        described::check_schema(context, &text)?;
+        check_current(context, &text)?;
     }
     setting.assign(context, &text)
+}
+
+/// Rejects a schema that cannot be the current one.
+fn check_current(context: &StatementContext, schema: &str) -> Result<(), SqlError> {
+    if schema == TEMPORARY {
+        let message = format!("schema \"{schema}\" cannot be the current one");
+        return Err(
+            SqlError::invalid(Mistake::InvalidParameterValue, message).with_hint(Some(
+                "a name without a schema means a temporary table first",
+            )),
+        );
+    }
+    described::check_schema(context, schema)
 }
 
 /// A number that the setting of this name could have.
@@ -112,7 +126,7 @@ pub(crate) fn use_schema(context: &StatementContext, which: &Use) -> Result<Begu
             ));
         }
     };
-    described::check_schema(context, schema)?;
+    check_current(context, schema)?;
     find("search_path")?.assign(context, schema)?;
     Ok(Begun::Done { tag: "USE" })
 }
@@ -120,9 +134,11 @@ pub(crate) fn use_schema(context: &StatementContext, which: &Use) -> Result<Begu
 /// RESET name, RESET ALL.
 pub(crate) fn reset(context: &StatementContext, which: &Reset) -> Result<Begun, SqlError> {
     match which {
-        Reset::ALL => context
-            .session
-            .change(|variables| *variables = context.default_variables()),
+        Reset::ALL => context.session.change(|variables| {
+            let temporary = variables.temporary.take();
+            *variables = context.default_variables();
+            variables.temporary = temporary;
+        }),
         Reset::ConfigurationParameter(name) => find(&plain(name))?.reset(context)?,
     }
     Ok(Begun::Done { tag: "RESET" })

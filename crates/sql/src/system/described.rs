@@ -1,6 +1,6 @@
 //! The catalogue as system tables tell it.
 
-use crate::catalog::{Table, TableOrView, View};
+use crate::catalog::{ColumnRules, TEMPORARY, Table, TableOrView, View};
 use crate::context::StatementContext;
 use crate::error::{Mistake, SqlError};
 use crate::system::{INFORMATION, SYSTEM, relations};
@@ -16,6 +16,7 @@ pub(crate) struct Described {
     pub name: String,
     pub kind: RelationKind,
     pub columns: Vec<DescribedColumn>,
+    pub comment: Option<String>,
 }
 
 /// What a relation is.
@@ -29,13 +30,21 @@ pub(crate) enum RelationKind {
         key: Option<String>,
         /// The names of foreign keys.
         foreign_keys: Vec<String>,
-        /// The names of UNIQUE constraints, and the data objects of their keys.
-        uniques: Vec<(String, ObjectId)>,
+        uniques: Vec<DescribedUnique>,
     },
     /// A view, with its query.
     View { definition: String },
     /// A system table.
     System,
+}
+
+/// What is kept unique.
+pub(crate) struct DescribedUnique {
+    pub name: String,
+    /// The data object of its keys.
+    pub keys: ObjectId,
+    /// Whether it is a constraint; else it is a UNIQUE index.
+    pub is_constraint: bool,
 }
 
 /// A column.
@@ -44,8 +53,9 @@ pub(crate) struct DescribedColumn {
     pub data_type: DataType,
     pub max_characters: Option<u64>,
     pub nullable: bool,
-    /// As SQL.
+    /// As SQL; or how it is generated.
     pub default: Option<String>,
+    pub comment: Option<String>,
 }
 
 impl DescribedColumn {
@@ -59,7 +69,10 @@ impl DescribedColumn {
 pub(crate) fn schemas(context: &StatementContext) -> Vec<String> {
     let contents = context.catalog.contents();
     let users = contents.schema_names().map(str::to_owned);
+    let own = context.variables().temporary.iter();
+    let own = own.filter(|schema| contents.relations_in(schema).next().is_some());
     let mut names: Vec<String> = users
+        .chain(own.map(|_| TEMPORARY.to_owned()))
         .chain([SYSTEM, INFORMATION].map(str::to_owned))
         .collect();
     names.sort();
@@ -87,16 +100,17 @@ pub(crate) fn check_schema(context: &StatementContext, name: &str) -> Result<(),
 /// Users' tables, by schema and name.
 pub(crate) fn tables(context: &StatementContext) -> Vec<Described> {
     let contents = context.catalog.contents();
-    contents
-        .tables()
-        .map(|table| describe_table(table))
-        .collect()
+    let tables = contents.tables();
+    let tables = tables.filter(|table| context.sees(&table.name));
+    tables.map(|table| describe_table(table)).collect()
 }
 
 /// All relations, by schema and name.
 pub(crate) fn all(context: &StatementContext) -> Vec<Described> {
     let contents = context.catalog.contents();
-    let users = contents.relations().map(describe_relation);
+    let users = contents.relations();
+    let users = users.filter(|relation| context.sees(relation.name()));
+    let users = users.map(describe_relation);
     let mut all: Vec<Described> = users.chain(system()).collect();
     all.sort_by(|a, b| (&a.schema, &a.name).cmp(&(&b.schema, &b.name)));
     all
@@ -110,7 +124,8 @@ pub(crate) fn system() -> impl Iterator<Item = Described> {
             schema: schema.to_owned(),
             name: relation.name.to_owned(),
             kind: RelationKind::System,
-            columns: columns(&relation.schema(), |_| (None, None)),
+            columns: columns(&relation.schema(), |_| &NO_RULES, |_| None),
+            comment: None,
         })
     })
 }
@@ -131,7 +146,7 @@ fn describe_table(table: &Table) -> Described {
     let checks = table.checks.iter();
     let checks = checks.map(|check| (check.name.clone(), check.expr.to_string()));
     Described {
-        schema: table.name.schema.clone(),
+        schema: table.name.shown_schema().to_owned(),
         name: table.name.name.clone(),
         kind: RelationKind::Table {
             object: table.object,
@@ -142,42 +157,66 @@ fn describe_table(table: &Table) -> Described {
                 .map(|key| key.name.clone())
                 .collect(),
             uniques: (table.uniques.iter())
-                .map(|unique| (unique.name.clone(), unique.object()))
+                .map(|unique| DescribedUnique {
+                    name: unique.name.clone(),
+                    keys: unique.object(),
+                    is_constraint: unique.is_constraint(),
+                })
                 .collect(),
         },
-        columns: columns(&table.schema, |position| {
-            let rules = &table.rules[position];
-            let default = rules.default.as_ref().map(|value| value.to_string());
-            (rules.max_characters, default)
-        }),
+        columns: columns(
+            &table.schema,
+            |position| &table.rules[position],
+            |position| table.rules[position].comment.clone(),
+        ),
+        comment: table.comment.clone(),
     }
 }
 
 fn describe_view(view: &View) -> Described {
     Described {
-        schema: view.name.schema.clone(),
+        schema: view.name.shown_schema().to_owned(),
         name: view.name.name.clone(),
         kind: RelationKind::View {
             definition: view.text.clone(),
         },
-        columns: columns(&view.schema, |_| (None, None)),
+        columns: columns(
+            &view.schema,
+            |_| &NO_RULES,
+            |position| view.column_comments.get(position).cloned().flatten(),
+        ),
+        comment: view.comment.clone(),
     }
 }
 
-fn columns(
+/// The rules of columns of queries.
+static NO_RULES: ColumnRules = ColumnRules {
+    max_characters: None,
+    default: None,
+    identity: None,
+    generated: None,
+    comment: None,
+};
+
+fn columns<'a>(
     schema: &SchemaRef,
-    rules: impl Fn(usize) -> (Option<u64>, Option<String>),
+    rules: impl Fn(usize) -> &'a ColumnRules,
+    comment: impl Fn(usize) -> Option<String>,
 ) -> Vec<DescribedColumn> {
     let fields = schema.fields().iter().enumerate();
     fields
         .map(|(position, field)| {
-            let (max_characters, default) = rules(position);
+            let rules = rules(position);
             DescribedColumn {
                 name: field.name().clone(),
                 data_type: field.data_type().clone(),
-                max_characters,
+                max_characters: rules.max_characters,
                 nullable: field.is_nullable(),
-                default,
+                default: match &rules.generated {
+                    Some(generated) => Some(generated.to_string()),
+                    None => rules.default.as_ref().map(|value| value.to_string()),
+                },
+                comment: comment(position),
             }
         })
         .collect()

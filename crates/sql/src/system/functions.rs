@@ -1,5 +1,7 @@
 //! Functions about the database itself: `version()`, `current_schema()`, `current_setting('name')`, `typeof(value)` …
 
+pub(crate) mod sequence;
+
 use crate::catalog::CATALOG;
 use crate::context::StatementContext;
 use crate::error::SqlError;
@@ -29,6 +31,9 @@ pub(crate) fn register(state: &mut SessionState) -> Result<()> {
         state.register_udf(Arc::new(ScalarUDF::from(function)))?;
     }
     state.register_udf(Arc::new(ScalarUDF::from(TypeOf::default())))?;
+    for function in sequence::without() {
+        state.register_udf(Arc::new(function))?;
+    }
     Ok(())
 }
 
@@ -47,7 +52,14 @@ pub(crate) fn session_state(context: &StatementContext) -> SessionState {
 fn register_for(context: &StatementContext, state: &mut SessionState) {
     let schema = Constant::new("current_schema", &context.variables().schema);
     let setting = CurrentSetting::new(context.clone());
-    for function in [ScalarUDF::from(schema), ScalarUDF::from(setting)] {
+    let functions = [ScalarUDF::from(schema), ScalarUDF::from(setting)];
+    // Most databases have none.
+    let has_sequences = context.catalog.contents().sequences().next().is_some();
+    let of_sequences = has_sequences.then(|| sequence::of(context));
+    for function in functions
+        .into_iter()
+        .chain(of_sequences.into_iter().flatten())
+    {
         let registered = state.register_udf(Arc::new(function));
         registered.expect("what has this name already is replaced");
     }

@@ -9,7 +9,9 @@ use crate::system::relation::Cell;
 pub(super) async fn rows(context: &StatementContext) -> Result<Vec<Vec<Cell>>, SqlError> {
     let contents = context.catalog.contents();
     let mut rows = Vec::new();
-    for table in contents.tables().filter(|table| !table.indexes.is_empty()) {
+    let tables = contents.tables();
+    let tables = tables.filter(|table| !table.indexes.is_empty() && context.sees(&table.name));
+    for table in tables {
         // A table that is dropped meanwhile has none.
         let indexes = context.home.secondary_indexes();
         let all = indexes.and_then(|indexes| indexes.indexes(table.object).ok());
@@ -23,11 +25,12 @@ pub(super) async fn rows(context: &StatementContext) -> Result<Vec<Vec<Cell>>, S
                 .iter()
                 .map(|column| table.schema.field(*column).name().as_str());
             rows.push(row![
-                &table.name.schema,
+                table.name.shown_schema(),
                 &table.name.name,
                 &index.name,
                 columns.collect::<Vec<_>>().join(", "),
                 index.kind_name(),
+                table.has_unique_index(&index.name),
                 known.entries,
                 known.keys,
                 known.bytes,

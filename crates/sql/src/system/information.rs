@@ -1,6 +1,6 @@
 //! The information schema of the SQL standard.
 
-use crate::catalog::CATALOG;
+use crate::catalog::{CATALOG, TEMPORARY};
 use crate::context::StatementContext;
 use crate::system::described::{self, DescribedColumn, RelationKind};
 use crate::system::keys;
@@ -153,6 +153,7 @@ fn tables(context: &StatementContext) -> Vec<Vec<Cell>> {
     let null = || Cell::Null;
     let rows = described::all(context).into_iter().map(|table| {
         let (kind, writable) = match table.kind {
+            RelationKind::Table { .. } if table.schema == TEMPORARY => ("LOCAL TEMPORARY", true),
             RelationKind::Table { .. } => ("BASE TABLE", true),
             RelationKind::View { .. } | RelationKind::System => ("VIEW", false),
         };
@@ -270,7 +271,7 @@ impl Numbers {
                 second_digits: Some(0),
                 ..Numbers::default()
             },
-            DataType::Timestamp(unit, _) => Numbers {
+            DataType::Time64(unit) | DataType::Timestamp(unit, _) => Numbers {
                 second_digits: Some(match unit {
                     TimeUnit::Second => 0,
                     TimeUnit::Millisecond => 3,
@@ -329,7 +330,8 @@ fn table_constraints(context: &StatementContext) -> Vec<Vec<Cell>> {
             ..
         } = &table.kind
         {
-            let uniques = uniques.iter().map(|(name, _)| (name, "UNIQUE"));
+            let uniques = uniques.iter().filter(|unique| unique.is_constraint);
+            let uniques = uniques.map(|unique| (&unique.name, "UNIQUE"));
             let foreign = foreign_keys.iter().map(|name| (name, "FOREIGN KEY"));
             rows.extend(uniques.chain(foreign).map(|(constraint, kind)| {
                 let (schema, name) = (table.schema.clone(), table.name.clone());

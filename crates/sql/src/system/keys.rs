@@ -18,7 +18,7 @@ fn unique_constraint<'a>(key: &ForeignKey, table: &'a Table) -> Option<(&'a str,
 pub(super) fn referential_constraints(context: &StatementContext) -> Vec<Vec<Cell>> {
     let contents = context.catalog.contents();
     let mut rows = Vec::new();
-    for table in contents.tables() {
+    for table in contents.tables().filter(|table| context.sees(&table.name)) {
         for key in &table.foreign_keys {
             let other = contents.table(&key.table);
             let Some((unique, _)) = other.and_then(|other| unique_constraint(key, other)) else {
@@ -26,10 +26,10 @@ pub(super) fn referential_constraints(context: &StatementContext) -> Vec<Vec<Cel
             };
             rows.push(row![
                 CATALOG,
-                &table.name.schema,
+                table.name.shown_schema(),
                 &key.name,
                 CATALOG,
-                &key.table.schema,
+                key.table.shown_schema(),
                 unique,
                 "NONE",
                 "NO ACTION",
@@ -44,15 +44,15 @@ pub(super) fn referential_constraints(context: &StatementContext) -> Vec<Vec<Cel
 pub(super) fn key_column_usage(context: &StatementContext) -> Vec<Vec<Cell>> {
     let contents = context.catalog.contents();
     let mut rows = Vec::new();
-    for table in contents.tables() {
+    for table in contents.tables().filter(|table| context.sees(&table.name)) {
         let mut add = |name: &str, columns: &[String], places: &dyn Fn(usize) -> Option<usize>| {
             for (position, column) in columns.iter().enumerate() {
                 rows.push(row![
                     CATALOG,
-                    &table.name.schema,
+                    table.name.shown_schema(),
                     name,
                     CATALOG,
-                    &table.name.schema,
+                    table.name.shown_schema(),
                     &table.name.name,
                     column,
                     position + 1,
@@ -63,7 +63,7 @@ pub(super) fn key_column_usage(context: &StatementContext) -> Vec<Vec<Cell>> {
         if let Some(key) = &table.key {
             add(&key.name, &key.columns, &|_| None);
         }
-        for unique in &table.uniques {
+        for unique in table.uniques.iter().filter(|unique| unique.is_constraint()) {
             add(&unique.name, &unique.columns, &|_| None);
         }
         for key in &table.foreign_keys {

@@ -5,7 +5,10 @@ use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::system::described::{self, Described, DescribedColumn, RelationKind};
 use crate::system::relation::{Cell, CellType, SystemTable, row};
+use datafusion::arrow::array::AsArray;
+use datafusion::arrow::datatypes::DataType;
 use eris_exact::scalar;
+use eris_exact::text::{has_own_text, strings};
 use eris_fragment::Scalar;
 use eris_home::{ColumnChunkInspection, HomeError, Inspection};
 use futures::FutureExt;
@@ -27,6 +30,7 @@ pub(super) static RELATIONS: [SystemTable; 6] = [
             ("partitioned_by", Text),
             // What it has of its own, as `CALL eris.balance` takes it.
             ("balancing", Text),
+            ("comment", Text),
         ],
         rows: |context| tables(context).boxed(),
     },
@@ -47,6 +51,7 @@ pub(super) static RELATIONS: [SystemTable; 6] = [
             ("encodings", Text),
             ("dictionary_entries", Number),
             ("dictionary_bytes", Number),
+            ("comment", Text),
         ],
         rows: |context| columns(context).boxed(),
     },
@@ -58,6 +63,7 @@ pub(super) static RELATIONS: [SystemTable; 6] = [
             ("name", Text),
             ("columns", Text),
             ("kind", Text),
+            ("unique", Truth),
             ("entries", Number),
             ("keys", Number),
             ("bytes", Number),
@@ -164,6 +170,7 @@ async fn tables(context: &StatementContext) -> CellRows {
             chunks().count(),
             partitioned_by,
             balancing.map(|own| own.to_string()),
+            table.comment.as_deref(),
         ]
     });
     Ok(rows.collect())
@@ -268,6 +275,7 @@ async fn columns(context: &StatementContext) -> CellRows {
                 total.encodings(),
                 dictionary.map(|dictionary| dictionary.entries),
                 dictionary.map(|dictionary| dictionary.bytes),
+                column.comment.as_deref(),
             ]);
         }
     }
@@ -326,8 +334,12 @@ fn shown(part: &ColumnChunkInspection) -> String {
 fn ends(range: Option<&(Scalar, Scalar)>) -> (Option<String>, Option<String>) {
     let text = |scalar: &Scalar| {
         let value = scalar::to_datafusion(scalar)?;
-        let text = value.cast_to(&datafusion::arrow::datatypes::DataType::Utf8);
-        text.ok().map(|text| text.to_string())
+        if !has_own_text(&value.data_type()) {
+            let text = value.cast_to(&DataType::Utf8);
+            return text.ok().map(|text| text.to_string());
+        }
+        let texts = strings(&value.to_array().ok()?).ok()?;
+        Some(texts.as_string_view().value(0).to_owned())
     };
     match range {
         Some((min, max)) => (text(min), text(max)),

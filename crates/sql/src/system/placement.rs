@@ -52,7 +52,9 @@ async fn rows(context: &StatementContext) -> Result<Vec<Vec<Cell>>, SqlError> {
             continue;
         };
         let own = [(None, *object)].into_iter();
-        let uniques = uniques.iter().map(|(name, keys)| (Some(name), *keys));
+        let uniques = uniques
+            .iter()
+            .map(|unique| (Some(&unique.name), unique.keys));
         for (unique, object) in own.chain(uniques) {
             let all = match ownership.locate(object).await {
                 Ok(all) => all,

@@ -167,4 +167,4 @@ macro_rules! numbers {
         )+
     };
 }
-numbers!(u8, u16, u32, i32, u64, usize);
+numbers!(u8, u16, u32, i32, i64, u64, usize);

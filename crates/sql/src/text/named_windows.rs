@@ -4,9 +4,12 @@
 //! SELECT sum(x) OVER (w ORDER BY d) … WINDOW w AS (PARTITION BY k)
 //! SELECT sum(x) OVER (PARTITION BY k ORDER BY d) …
 //! ```
+//!
+//! Intervals in frames are written as strings, which is all that DataFusion takes there.
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, NamedWindowDefinition, NamedWindowExpr, Select, WindowSpec, WindowType,
+    Expr, Ident, NamedWindowDefinition, NamedWindowExpr, Select, Value, WindowFrameBound,
+    WindowSpec, WindowType,
 };
 use eris_syntax::expressions_mut;
 use std::ops::ControlFlow;
@@ -15,9 +18,6 @@ use std::ops::ControlFlow;
 /// rejected.
 pub(crate) fn inline(select: &mut Select) {
     let definitions = std::mem::take(&mut select.named_window);
-    if definitions.is_empty() {
-        return;
-    }
     // The visitor never breaks off.
     let _ = expressions_mut(select, |expr| {
         if let Expr::Function(function) = expr
@@ -31,10 +31,32 @@ pub(crate) fn inline(select: &mut Select) {
                 }
                 WindowType::WindowSpec(spec) => add(spec, &definitions),
             }
+            if let WindowType::WindowSpec(WindowSpec {
+                window_frame: Some(frame),
+                ..
+            }) = over
+            {
+                let bounds = std::iter::once(&mut frame.start_bound).chain(&mut frame.end_bound);
+                bounds.for_each(interval_as_string);
+            }
         }
         ControlFlow::<()>::Continue(())
     });
     select.named_window = definitions;
+}
+
+/// `INTERVAL 1 DAY PRECEDING` as `INTERVAL '1' DAY PRECEDING`.
+fn interval_as_string(bound: &mut WindowFrameBound) {
+    let (WindowFrameBound::Preceding(Some(expr)) | WindowFrameBound::Following(Some(expr))) = bound
+    else {
+        return;
+    };
+    if let Expr::Interval(interval) = &mut **expr
+        && let Expr::Value(value) = &mut *interval.value
+        && let Value::Number(digits, _) = &value.value
+    {
+        value.value = Value::SingleQuotedString(digits.clone());
+    }
 }
 
 fn find(name: &Ident, definitions: &[NamedWindowDefinition]) -> Option<WindowSpec> {

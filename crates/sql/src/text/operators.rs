@@ -27,7 +27,8 @@ pub(super) fn before_signs(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     apart
 }
 
-/// What two operators mean that stand together.
+/// What two tokens mean that stand together: `**`, `//`, and `0XAB`, of which the tokenizer takes the letters for a
+/// name.
 fn doubled(first: &TokenWithSpan, second: &TokenWithSpan) -> Option<Token> {
     if first.span.end != second.span.start {
         return None;
@@ -35,6 +36,13 @@ fn doubled(first: &TokenWithSpan, second: &TokenWithSpan) -> Option<Token> {
     match (&first.token, &second.token) {
         (Token::Mul, Token::Mul) => Some(Token::Caret),
         (Token::Div, Token::Div) => Some(Token::Div),
+        (Token::Number(zero, false), Token::Word(word))
+            if zero == "0" && word.quote_style.is_none() =>
+        {
+            let digits = word.value.strip_prefix('X')?.replace('_', "");
+            let number = u128::from_str_radix(&digits, 16).ok()?;
+            Some(Token::Number(number.to_string(), false))
+        }
         _ => None,
     }
 }
@@ -112,6 +120,7 @@ mod tests {
         assert_eq!(tokens("7//2"), ["1 7", "2 /", "4 2"]);
         assert_eq!(tokens("2**-3"), ["1 2", "2 ^", "4 -", "5 3"]);
         assert_eq!(tokens("2*3"), ["1 2", "2 *", "3 3"]);
+        assert_eq!(tokens("0XAB_cd 0Xy"), ["1 43981", "8  ", "9 0", "10 Xy"]);
     }
 
     #[test]

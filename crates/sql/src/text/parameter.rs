@@ -7,6 +7,7 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::sql::sqlparser::ast::{self, UnaryOperator, Value};
 use datafusion::sql::sqlparser::parser::Parser;
+use eris_exact::text::{can_cast, has_own_text, try_cast};
 use eris_exact::types::sql_name;
 use eris_syntax::ErisDialect;
 
@@ -89,7 +90,7 @@ impl Parameter {
                 ),
             )
         };
-        let cast = self.0.cast_to(to).map_err(|_| rejected())?;
+        let cast = cast_exactly(&self.0, to).ok_or_else(rejected)?;
         let exact = !self.data_type().is_numeric()
             || cast
                 .cast_to(&self.data_type())
@@ -145,11 +146,24 @@ impl Parameter {
 
 /// The value as text that a cast reads again.
 fn as_text(value: &ScalarValue) -> Result<String, SqlError> {
-    let text = value.cast_to(&DataType::Utf8);
-    match text.map_err(SqlError::from_datafusion)? {
-        ScalarValue::Utf8(Some(text)) => Ok(text),
-        other => Err(SqlError::not_supported(format!("parameter {other}"))),
+    match cast_exactly(value, &DataType::Utf8) {
+        Some(ScalarValue::Utf8(Some(text))) => Ok(text),
+        _ => Err(SqlError::not_supported(format!("parameter {value}"))),
     }
+}
+
+/// The value as CAST makes it of another type; none if it is none of that.
+fn cast_exactly(value: &ScalarValue, to: &DataType) -> Option<ScalarValue> {
+    let from = value.data_type();
+    if !(has_own_text(&from) || has_own_text(to)) {
+        return value.cast_to(to).ok();
+    }
+    if !(can_cast(&from, to) || from.is_null()) {
+        return None;
+    }
+    let cast = try_cast(&value.to_array().ok()?, to).ok()?;
+    let cast = ScalarValue::try_from_array(&cast, 0).ok()?;
+    (cast.is_null() == value.is_null()).then_some(cast)
 }
 
 /// A type as the parser knows it.

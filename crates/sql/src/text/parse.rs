@@ -4,11 +4,17 @@ use crate::error::error_text::of_parser;
 use crate::error::position::Position;
 use crate::error::sql_terms::in_sql;
 use crate::error::{Mistake, SqlError, SqlErrorKind};
+use crate::text::clause_tokens::known;
+use crate::text::commas::without_last;
 use crate::text::depth::{self, Excess};
 use crate::text::from_first::select_all;
+use crate::text::generated::with_types;
+use crate::text::lambdas::arrows;
 use crate::text::mistakes;
 use crate::text::operators::before_signs;
+use crate::text::pivot_tokens::clauses;
 use crate::text::precedence::rebind;
+use crate::text::sample_tokens::samples;
 use crate::text::statement::Statement;
 use datafusion::common::SchemaError;
 use datafusion::common::Span;
@@ -118,7 +124,8 @@ fn tokens(statement: &Statement) -> Result<Vec<TokenWithSpan>, SqlError> {
             token.token = Token::Number(number, false);
         }
     }
-    Ok(select_all(before_signs(tokens)))
+    let tokens = known(samples(arrows(without_last(before_signs(tokens))))?)?;
+    Ok(with_types(clauses(select_all(tokens))))
 }
 
 /// The digits of `0x1F`; none of `X'1F'`, which is the same token, but has a character more around them.

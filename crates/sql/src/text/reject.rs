@@ -3,9 +3,10 @@
 use crate::error::{Mistake, SqlError, SqlErrorKind};
 use crate::text::identifier::{last_name, normalize};
 use crate::text::limits;
+use crate::text::wildcards;
 use datafusion::sql::sqlparser::ast::{
-    Join, JoinConstraint, JoinOperator, ObjectName, Query, Select, TableFactor, TableWithJoins,
-    Visitor,
+    Expr, Join, JoinConstraint, JoinOperator, ObjectName, Query, Select, TableFactor,
+    TableWithJoins, Visitor,
 };
 use eris_syntax::walk;
 use std::collections::HashSet;
@@ -26,6 +27,13 @@ impl Visitor for Clauses {
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<Box<SqlError>> {
         heed(limits::with(query))
+    }
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Box<SqlError>> {
+        heed(wildcards::is_call(expr).then(|| {
+            let what = "COLUMNS elsewhere than in WHERE and the list of SELECT";
+            SqlError::not_supported(what)
+        }))
     }
 
     fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<Box<SqlError>> {

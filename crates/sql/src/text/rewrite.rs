@@ -2,12 +2,14 @@
 //! out or rejected.
 
 use crate::error::SqlError;
+use crate::text::asof;
 use crate::text::names::{Headers, make_unique};
 use crate::text::nested_with;
 use crate::text::reject;
 use crate::text::sample;
 use crate::text::set_all;
 use crate::text::shorthand;
+use crate::text::tuples;
 use crate::text::using;
 use datafusion::sql::sqlparser::ast::Query;
 
@@ -21,9 +23,11 @@ pub(crate) fn rewrite(query: &mut Query) -> Result<Headers, SqlError> {
     nested_with::rename(query);
     let headers = Headers::of(query);
     shorthand::name_replaced(query);
+    asof::mark(query)?;
     using::write_out(query)?;
     make_unique(query);
     shorthand::write_out(query);
+    tuples::write_out(query)?;
     set_all::number(query)?;
     Ok(headers)
 }

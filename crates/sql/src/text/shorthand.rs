@@ -10,12 +10,15 @@
 //!
 //! The names of the query's columns are taken before, so they stay as written.
 
+mod functions;
+
+use crate::text::clock;
 use crate::text::identifier::normalize;
 use crate::text::named_windows;
 use crate::text::parse::STRUCT;
 use crate::text::values;
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, BinaryOperator, DateTimeField, ExcludeSelectItem, Expr, Fetch, Function,
+    AccessExpr, Array, BinaryOperator, DateTimeField, ExcludeSelectItem, Expr, Fetch, Function,
     FunctionArg, FunctionArgExpr, FunctionArguments, Ident, LimitClause, ObjectName, OrderBy,
     OrderByExpr, OrderByKind, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr,
     Value, ValueWithSpan, VisitorMut,
@@ -23,131 +26,17 @@ use datafusion::sql::sqlparser::ast::{
 use datafusion::sql::sqlparser::parser::Parser;
 use eris_exact::REPLACED;
 use eris_syntax::{ErisDialect, expressions_mut, walk_mut};
+use functions::{EXPRESSIONS, NAMES, SAME};
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::LazyLock;
 
-/// Other names of functions, with the same arguments.
-const NAMES: [(&str, &str); 25] = [
-    ("sign", "signum"),
-    ("variance", "var_samp"),
-    ("first", "first_value"),
-    ("arbitrary", "first_value"),
-    ("last", "last_value"),
-    ("approx_count_distinct", "approx_distinct"),
-    ("regexp_matches", "regexp_like"),
-    ("list_value", "make_array"),
-    ("prefix", "starts_with"),
-    ("suffix", "ends_with"),
-    ("string_split", "string_to_array"),
-    ("str_split", "string_to_array"),
-    ("ucase", "upper"),
-    ("lcase", "lower"),
-    ("unicode", "ascii"),
-    ("ord", "ascii"),
-    ("instr", "strpos"),
-    ("datepart", "date_part"),
-    ("datetrunc", "date_trunc"),
-    ("listagg", "string_agg"),
-    ("group_concat", "string_agg"),
-    ("every", "bool_and"),
-    ("list", "array_agg"),
-    ("gen_random_uuid", "uuid"),
-    ("approx_quantile", "approx_percentile_cont"),
-];
-
-/// Functions of as many arguments as the highest number, as expressions over them.
-const EXPRESSIONS: [(&str, &str); 43] = [
-    ("year", "date_part('year', $1)"),
-    ("quarter", "date_part('quarter', $1)"),
-    ("month", "date_part('month', $1)"),
-    ("week", "date_part('week', $1)"),
-    ("weekofyear", "date_part('week', $1)"),
-    ("day", "date_part('day', $1)"),
-    ("dayofmonth", "date_part('day', $1)"),
-    ("dayofweek", "date_part('dow', $1)"),
-    ("weekday", "date_part('dow', $1)"),
-    ("dayofyear", "date_part('doy', $1)"),
-    ("hour", "date_part('hour', $1)"),
-    ("minute", "date_part('minute', $1)"),
-    ("second", "CAST(floor(date_part('second', $1)) AS BIGINT)"),
-    ("epoch", "date_part('epoch', $1)"),
-    ("decade", "(date_part('year', $1) / 10)"),
-    ("century", "((date_part('year', $1) + 99) / 100)"),
-    ("millennium", "((date_part('year', $1) + 999) / 1000)"),
-    ("dayname", "strftime($1, '%A')"),
-    ("monthname", "strftime($1, '%B')"),
-    (
-        "last_day",
-        "CAST(date_trunc('month', $1) + INTERVAL '1 month' - INTERVAL '1 day' AS DATE)",
-    ),
-    (
-        "date_diff_year",
-        "date_part('year', $2) - date_part('year', $1)",
-    ),
-    (
-        "date_diff_quarter",
-        "4 * (date_part('year', $2) - date_part('year', $1)) + date_part('quarter', $2) - date_part('quarter', $1)",
-    ),
-    (
-        "date_diff_month",
-        "12 * (date_part('year', $2) - date_part('year', $1)) + date_part('month', $2) - date_part('month', $1)",
-    ),
-    (
-        "date_diff_week",
-        "(CAST(date_trunc('week', $2) AS DATE) - CAST(date_trunc('week', $1) AS DATE)) / 7",
-    ),
-    ("date_diff_day", "CAST($2 AS DATE) - CAST($1 AS DATE)"),
-    (
-        "date_diff_hour",
-        "CAST((date_part('epoch', date_trunc('hour', CAST($2 AS TIMESTAMP))) - date_part('epoch', date_trunc('hour', CAST($1 AS TIMESTAMP)))) / 3600 AS BIGINT)",
-    ),
-    (
-        "date_diff_minute",
-        "CAST((date_part('epoch', date_trunc('minute', CAST($2 AS TIMESTAMP))) - date_part('epoch', date_trunc('minute', CAST($1 AS TIMESTAMP)))) / 60 AS BIGINT)",
-    ),
-    (
-        "date_diff_second",
-        "CAST(date_part('epoch', date_trunc('second', CAST($2 AS TIMESTAMP))) - date_part('epoch', date_trunc('second', CAST($1 AS TIMESTAMP))) AS BIGINT)",
-    ),
-    ("if", "CASE WHEN $1 THEN $2 ELSE $3 END"),
-    ("iff", "CASE WHEN $1 THEN $2 ELSE $3 END"),
-    ("mod", "($1 % $2)"),
-    ("xor", "($1 # $2)"),
-    ("count_if", "count(*) FILTER (WHERE $1)"),
-    (
-        "regexp_extract",
-        "CASE WHEN $1 IS NULL THEN NULL ELSE coalesce(array_element(regexp_match($1, '(' || $2 || ')'), 1), '') END",
-    ),
-    (
-        "regexp_extract",
-        "CASE WHEN $1 IS NULL THEN NULL ELSE coalesce(array_element(regexp_match($1, '(' || $2 || ')'), $3 + 1), '') END",
-    ),
-    ("isodow", "date_part('isodow', $1)"),
-    ("strptime", "CAST(to_timestamp($1, $2) AS TIMESTAMP)"),
-    ("sha256", "encode(sha256($1), 'hex')"),
-    (
-        "epoch_ms",
-        "CAST(round(1000 * date_part('epoch', $1)) AS BIGINT)",
-    ),
-    (
-        "epoch_us",
-        "CAST(round(1000000 * date_part('epoch', $1)) AS BIGINT)",
-    ),
-    (
-        "make_timestamp",
-        "(CAST(make_date($1, $2, $3) AS TIMESTAMP) + CAST($4 || ' hours ' || $5 || ' minutes ' || $6 || ' seconds' AS INTERVAL))",
-    ),
-    // Buckets of days begin with a Monday.
-    ("time_bucket", "date_bin($1, $2, TIMESTAMP '2000-01-03')"),
-    (
-        "time_bucket_of_months",
-        "date_bin($1, $2, TIMESTAMP '2000-01-01')",
-    ),
-];
-
-/// Other names of what is written as an expression.
-const SAME: [(&str, &str); 1] = [("countif", "count_if")];
+/// Whether a function is one under another name, or an expression over others.
+pub(crate) fn knows(name: &str) -> bool {
+    let others = NAMES.iter().chain(&SAME).chain(&EXPRESSIONS);
+    let mut names = others.map(|(other, _)| *other).chain(AGGREGATED);
+    names.any(|other| other == name)
+}
 
 static TEMPLATES: LazyLock<HashMap<(&str, usize), Expr>> = LazyLock::new(|| {
     let parsed = EXPRESSIONS.iter().map(|(name, text)| {
@@ -217,6 +106,7 @@ impl VisitorMut for Shorthands {
                 None
             }
             Expr::Extract { field, expr, .. } => extract(field, expr),
+            Expr::Interval(interval) => clock::as_cast(interval),
             Expr::Like {
                 pattern,
                 escape_char,
@@ -370,10 +260,18 @@ fn call(function: &mut Function) -> Option<Expr> {
     let name = part.as_ident().filter(|name| name.quote_style.is_none())?;
     let span = name.span;
     let mut name = name.value.to_lowercase();
-    if let Some((_, known)) = NAMES.iter().find(|(other, _)| *other == name) {
-        let mut known = Ident::new(*known);
+    if AGGREGATED.contains(&name.as_str())
+        && let Some(of_list) = aggregate_of_list(function)
+    {
+        name = of_list;
+    }
+    if let Some(rename) = renamed(&name) {
+        let mut known = Ident::new(rename);
         known.span = span;
         function.name = ObjectName::from(vec![known]);
+        if rename == STRINGS {
+            with_comma(function);
+        }
         return None;
     }
     if let Some((_, same)) = SAME.iter().find(|(other, _)| *other == name) {
@@ -411,8 +309,82 @@ fn call(function: &mut Function) -> Option<Expr> {
     if name == "time_bucket" && arguments.first().is_some_and(is_of_months) {
         name = "time_bucket_of_months".to_owned();
     }
+    if QUANTILES.contains(&name.as_str())
+        && let [value, Expr::Array(fractions)] = &arguments[..]
+    {
+        return Some(quantiles(function, &name, value, fractions));
+    }
     let template = TEMPLATES.get(&(name.as_str(), arguments.len()))?;
     Some(fill(template, &arguments))
+}
+
+/// Aggregates of strings, which stand beside each other with a comma unless something else is said.
+const STRINGS: &str = "string_agg";
+
+/// Functions of a list and the name of an aggregate.
+const AGGREGATED: [&str; 4] = [
+    "list_aggregate",
+    "list_aggr",
+    "array_aggregate",
+    "array_aggr",
+];
+
+/// Aggregates that take one fraction or several.
+const QUANTILES: [&str; 3] = ["quantile_disc", "quantile_cont", "approx_percentile_cont"];
+
+fn renamed(name: &str) -> Option<&'static str> {
+    match name {
+        STRINGS => Some(STRINGS),
+        name => NAMES
+            .iter()
+            .find(|(other, _)| *other == name)
+            .map(|(_, known)| *known),
+    }
+}
+
+/// `list_aggregate(l, 'sum')` as `list_sum(l)`: the name of the function.
+fn aggregate_of_list(function: &mut Function) -> Option<String> {
+    let FunctionArguments::List(list) = &mut function.args else {
+        return None;
+    };
+    let aggregate = match list.args.get(1)? {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => text(expr)?.to_lowercase(),
+        _ => return None,
+    };
+    list.args.remove(1);
+    let name = format!("list_{aggregate}");
+    function.name = ObjectName::from(vec![Ident::new(name.as_str())]);
+    Some(name)
+}
+
+fn with_comma(function: &mut Function) {
+    if let FunctionArguments::List(list) = &mut function.args
+        && list.args.len() == 1
+    {
+        let comma = Expr::value(Value::SingleQuotedString(",".to_owned()));
+        list.args
+            .push(FunctionArg::Unnamed(FunctionArgExpr::Expr(comma)));
+    }
+}
+
+/// One quantile for each fraction of a list.
+fn quantiles(function: &Function, name: &str, value: &Expr, fractions: &Array) -> Expr {
+    let each = fractions.elem.iter().map(|fraction| {
+        let arguments = [value.clone(), fraction.clone()];
+        if let Some(template) = TEMPLATES.get(&(name, 2)) {
+            return fill(template, &arguments);
+        }
+        let mut one = function.clone();
+        if let FunctionArguments::List(list) = &mut one.args {
+            let arguments = arguments.map(|expr| FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)));
+            list.args = arguments.into();
+        }
+        Expr::Function(one)
+    });
+    Expr::Array(Array {
+        elem: each.collect(),
+        named: fractions.named,
+    })
 }
 
 /// Whether an interval is written in months, or in units of months.

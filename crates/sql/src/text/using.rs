@@ -9,6 +9,7 @@
 //! ```
 
 use crate::error::SqlError;
+use crate::text::asof;
 use crate::text::identifier::normalize;
 use datafusion::sql::sqlparser::ast::{
     ExcludeSelectItem, Expr, Ident, Join, JoinConstraint, JoinOperator, ObjectName, OrderBy,
@@ -134,6 +135,7 @@ fn needs_it(joins: &[Join]) -> bool {
     joins
         .iter()
         .any(|join| match constraint_and_side(&join.join_operator) {
+            Some((_, JoinConstraint::Using(_))) if join.global => true,
             Some((side, JoinConstraint::Using(columns))) => {
                 let names = columns.iter().filter_map(column_name).map(normalize);
                 let names: Vec<String> = names.collect();
@@ -199,7 +201,16 @@ fn tables(from: &mut TableWithJoins) -> Result<FromItem, SqlError> {
     for join in &mut from.joins {
         let right = qualifier(&join.relation);
         let on = match constraint_and_side(&join.join_operator) {
-            Some((side, JoinConstraint::Using(columns))) => tables.join(side, columns, &right)?,
+            Some((side, JoinConstraint::Using(columns))) => {
+                let on = tables.join(side, columns, &right, join.global)?;
+                if join.global && on.is_none() {
+                    return Err(rejected("ASOF … USING"));
+                }
+                on.map(|on| match std::mem::take(&mut join.global) {
+                    true => asof::marked(on),
+                    false => on,
+                })
+            }
             Some((_, JoinConstraint::Natural)) => return Err(rejected("NATURAL")),
             Some(_) => None,
             None => return Err(rejected("this kind of join")),
@@ -219,9 +230,10 @@ impl FromItem {
         side: JoinSide,
         columns: &[ObjectName],
         right: &Option<Vec<Ident>>,
+        is_asof: bool,
     ) -> Result<Option<Expr>, SqlError> {
         let mut conditions = Vec::new();
-        for column in columns.iter().filter_map(column_name) {
+        for (number, column) in columns.iter().filter_map(column_name).enumerate() {
             self.hidden.push((self.names.len(), column.clone()));
             let known = match (self.shared.get(&normalize(column)), &self.names[..]) {
                 (Some(shared), _) => Some((shared.table, shared.value.clone())),
@@ -235,7 +247,12 @@ impl FromItem {
                 continue;
             };
             let right = qualified(right, column);
-            conditions.push(format!("{left} = {right}"));
+            // The last column of an ASOF join is the one that goes on.
+            let operator = match is_asof && number + 1 == columns.len() {
+                true => ">=",
+                false => "=",
+            };
+            conditions.push(format!("{left} {operator} {right}"));
             let value = match side {
                 JoinSide::LeftOrNone => left,
                 JoinSide::Right => right,

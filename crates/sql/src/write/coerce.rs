@@ -6,15 +6,15 @@ use crate::error::{Mistake, SqlError, Violation};
 use crate::write::row_rules::ComputedDefault;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, new_null_array};
 use datafusion::arrow::compute::kernels::zip::zip;
-use datafusion::arrow::compute::{CastOptions, can_cast_types, cast_with_options, is_not_null};
+use datafusion::arrow::compute::{self, is_not_null};
 use datafusion::arrow::datatypes::{
-    DataType, Field, Float32Type, Float64Type, Schema, SchemaRef, TimeUnit,
+    DataType, Field, Float32Type, Float64Type, Int64Type, IntervalUnit, Schema, SchemaRef, TimeUnit,
 };
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::common::ScalarValue;
-use eris_exact::before_cast;
-use eris_exact::types::sql_name;
+use eris_exact::text::{can_cast, has_own_text, try_cast, write_value};
+use eris_exact::types::{UUID_BYTES, sql_name};
 use std::fmt;
 use std::sync::Arc;
 
@@ -92,13 +92,7 @@ pub(crate) fn column(
     let cast = if from == to {
         Arc::clone(array)
     } else if is_assignable(from, to) {
-        let options = CastOptions {
-            safe: true,
-            ..CastOptions::default()
-        };
-        before_cast(array, to)
-            .and_then(|array| cast_with_options(&array, to, &options))
-            .map_err(|error| SqlError::from_datafusion(error.into()))?
+        try_cast(array, to).map_err(|error| SqlError::from_datafusion(error.into()))?
     } else {
         return Err(SqlError::invalid(
             Mistake::DatatypeMismatch,
@@ -148,6 +142,9 @@ fn first_lost(array: &ArrayRef, cast: &ArrayRef) -> Option<usize> {
     if cast.null_count() != array.null_count() {
         return (0..array.len()).find(is_null);
     }
+    if let Some(row) = first_wrong_time(array, cast) {
+        return Some(row);
+    }
     let is_infinite = |row: usize| match cast.data_type() {
         DataType::Float32 => cast.as_primitive::<Float32Type>().value(row).is_infinite(),
         _ => cast.as_primitive::<Float64Type>().value(row).is_infinite(),
@@ -164,13 +161,45 @@ fn first_lost(array: &ArrayRef, cast: &ArrayRef) -> Option<usize> {
         .find(|&row| cast.is_valid(row) && is_infinite(row) && !was_infinite(row))
 }
 
+/// The first row whose time is none of a day, or has more digits than were kept.
+fn first_wrong_time(array: &ArrayRef, times: &ArrayRef) -> Option<usize> {
+    let DataType::Time64(unit) = times.data_type() else {
+        return None;
+    };
+    let counts = |times: &ArrayRef| {
+        Some(
+            compute::cast(times, &DataType::Int64)
+                .ok()?
+                .as_primitive::<Int64Type>()
+                .clone(),
+        )
+    };
+    let is_micros = *unit == TimeUnit::Microsecond;
+    let day = if is_micros {
+        86_400_000_000
+    } else {
+        86_400_000_000_000
+    };
+    let kept = counts(times)?;
+    let wrong = kept
+        .iter()
+        .position(|time| time.is_some_and(|time| !(0..day).contains(&time)));
+    if !is_micros || *array.data_type() != DataType::Time64(TimeUnit::Nanosecond) {
+        return wrong;
+    }
+    let finer = counts(array)?;
+    wrong.or_else(|| {
+        finer
+            .iter()
+            .position(|time| time.is_some_and(|time| time % 1_000 != 0))
+    })
+}
+
 /// Whether values of a type may be stored as another without a cast in the statement.
 fn is_assignable(from: &DataType, to: &DataType) -> bool {
     // A date as a number would be the days since 1970.
     let is_mixed = from.is_temporal() && to.is_numeric() || from.is_numeric() && to.is_temporal();
-    !is_mixed
-        && !matches!(from, DataType::List(_) | DataType::Struct(_))
-        && can_cast_types(from, to)
+    !is_mixed && !matches!(from, DataType::List(_) | DataType::Struct(_)) && can_cast(from, to)
 }
 
 /// The first text of more than `most` characters.
@@ -183,10 +212,7 @@ fn too_long(array: &ArrayRef, most: u64) -> Option<usize> {
 
 /// A value for messages, shortened.
 pub(crate) fn shown(array: &ArrayRef, row: usize) -> String {
-    let options = FormatOptions::default();
-    let text =
-        ArrayFormatter::try_new(array, &options).map(|formatter| formatter.value(row).to_string());
-    let text = text.unwrap_or_default();
+    let text = text_of(array, row);
     let text = match text.char_indices().nth(60) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text,
@@ -197,13 +223,22 @@ pub(crate) fn shown(array: &ArrayRef, row: usize) -> String {
     }
 }
 
+fn text_of(array: &ArrayRef, row: usize) -> String {
+    if has_own_text(array.data_type()) && array.is_valid(row) {
+        let mut text = String::new();
+        return match write_value(&mut text, array, row) {
+            Ok(()) => text,
+            Err(_) => "?".to_owned(),
+        };
+    }
+    let options = FormatOptions::default();
+    let formatter = ArrayFormatter::try_new(array, &options);
+    formatter.map_or_else(|_| "?".to_owned(), |shown| shown.value(row).to_string())
+}
+
 /// The values of a key's columns in a row, as messages of constraints show them.
 pub(crate) fn displayed(columns: &[ArrayRef], row: usize) -> String {
-    let options = FormatOptions::default();
-    let values = columns.iter().map(|column| {
-        let formatter = ArrayFormatter::try_new(column, &options);
-        formatter.map_or_else(|_| "?".to_owned(), |shown| shown.value(row).to_string())
-    });
+    let values = columns.iter().map(|column| text_of(column, row));
     values.collect::<Vec<_>>().join(", ")
 }
 
@@ -215,7 +250,13 @@ pub(crate) fn storable(schema: &Schema, table: &str) -> Result<SchemaRef, SqlErr
     let fields = schema.fields().iter().map(|field| {
         let data_type = match field.data_type() {
             DataType::Utf8 | DataType::LargeUtf8 | DataType::Null => DataType::Utf8View,
+            DataType::Binary | DataType::LargeBinary => DataType::BinaryView,
+            DataType::FixedSizeBinary(bytes) if *bytes != UUID_BYTES => DataType::BinaryView,
+            DataType::Time32(_) => DataType::Time64(TimeUnit::Microsecond),
             DataType::Date64 => DataType::Timestamp(TimeUnit::Millisecond, None),
+            DataType::Duration(_) | DataType::Interval(_) => {
+                DataType::Interval(IntervalUnit::MonthDayNano)
+            }
             DataType::Dictionary(_, values) if **values == DataType::Utf8 => DataType::Utf8View,
             other => other.clone(),
         };
@@ -255,7 +296,7 @@ mod tests {
     ) -> Result<ArrayRef, String> {
         let rules = ColumnRules {
             max_characters,
-            default: None,
+            ..ColumnRules::default()
         };
         let array: ArrayRef = Arc::new(array);
         column(&array, &Field::new("c", to, true), &rules, &"t", 11)

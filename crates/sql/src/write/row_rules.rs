@@ -8,6 +8,7 @@
 use crate::catalog::{DefaultValue, Table};
 use crate::context::StatementContext;
 use crate::error::{Mistake, SqlError, Violation};
+use crate::system::functions::sequence::is_of_sequence;
 use crate::system::functions::session_state;
 use crate::write::coerce::{self, Target, shown};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatchOptions};
@@ -31,6 +32,8 @@ use std::sync::Arc;
 pub(crate) struct RowRules {
     /// For each CHECK of the table.
     checks: Vec<Compiled>,
+    /// For each generated column its position, in the order in which they are computed.
+    generated: Vec<(usize, Compiled)>,
 }
 
 impl RowRules {
@@ -43,7 +46,16 @@ impl RowRules {
             compiled.map_err(SqlError::from_datafusion)
         });
         let checks = checks.collect::<Result<_, SqlError>>()?;
-        Ok(RowRules { checks })
+        let generated = table.rules.iter().enumerate();
+        let generated = generated.filter_map(|(at, rules)| Some((at, rules.generated.as_ref()?)));
+        let mut generated: Vec<_> = generated.collect();
+        generated.sort_by_key(|(_, generated)| generated.order);
+        let generated = generated.into_iter().map(|(at, generated)| {
+            let compiled = compile(&state, &generated.expr, &table.names);
+            Ok((at, compiled.map_err(SqlError::from_datafusion)?))
+        });
+        let generated = generated.collect::<Result<_, SqlError>>()?;
+        Ok(RowRules { checks, generated })
     }
 
     /// Whether they hold for later statements with the same settings, too: no CHECK asks what time it is.
@@ -53,7 +65,8 @@ impl RowRules {
 
     /// Whether all of them are [quick](crate::write::quick::is_quick), for rows of this schema.
     pub fn are_quick(&self, schema: &Schema) -> bool {
-        (self.checks.iter()).all(|check| crate::write::quick::is_quick(&check.expr, schema))
+        self.generated.is_empty()
+            && (self.checks.iter()).all(|check| crate::write::quick::is_quick(&check.expr, schema))
     }
 
     /// Rows of a source as rows of the table. `targets` says where each column's values come from. The first row counts
@@ -68,7 +81,10 @@ impl RowRules {
         targets: &[Target],
         first_row: u64,
     ) -> Result<RecordBatch, SqlError> {
-        let rows = coerce::rows(batch, table, targets, first_row)?;
+        let mut rows = coerce::rows(batch, table, targets, first_row)?;
+        for (position, compiled) in &self.generated {
+            rows = generate(table, rows, *position, compiled, first_row)?;
+        }
         self.check(table, &rows, first_row)?;
         Ok(rows)
     }
@@ -122,6 +138,27 @@ impl RowRules {
     }
 }
 
+/// The same rows with the values of a generated column.
+fn generate(
+    table: &Table,
+    rows: RecordBatch,
+    position: usize,
+    compiled: &Compiled,
+    first_row: u64,
+) -> Result<RecordBatch, SqlError> {
+    let field = table.schema.field(position);
+    let values = compiled.expr.evaluate(&rows);
+    let values = values.and_then(|values| values.into_array(rows.num_rows()));
+    let values = values.map_err(|error| {
+        let part = format!("generated column \"{}\"", field.name());
+        SqlError::from_datafusion(error).within(&part)
+    })?;
+    let rules = &table.rules[position];
+    let mut columns = rows.columns().to_vec();
+    columns[position] = coerce::column(&values, field, rules, &table.name, first_row)?;
+    Ok(RecordBatch::try_new(rows.schema(), columns)?)
+}
+
 /// Most values of a row that a message shows.
 const SHOWN: usize = 12;
 
@@ -150,7 +187,7 @@ pub(crate) struct ComputedDefault(Compiled);
 impl ComputedDefault {
     /// `state` is the statement's: the same time for all columns.
     pub fn new(state: &SessionState, default: &DefaultValue) -> Result<Self> {
-        compile(state, &default.expr, &DFSchema::empty()).map(ComputedDefault)
+        compile(state, default.evaluated(), &DFSchema::empty()).map(ComputedDefault)
     }
 
     /// Whether it serves later statements, too.
@@ -180,6 +217,7 @@ fn compile(state: &SessionState, expr: &ast::Expr, schema: &DFSchema) -> Result<
     let of_statement = |expr: &Expr| match expr {
         Expr::ScalarFunction(function) => {
             function.func.signature().volatility == Volatility::Stable
+                || is_of_sequence(function.func.name())
         }
         expr => matches!(expr, Expr::ScalarVariable(..)),
     };

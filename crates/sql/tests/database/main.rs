@@ -1,8 +1,10 @@
 //! A database from the outside. One program, for each links all of DataFusion.
 
+mod about_files;
 mod changes;
 mod common;
 mod ddl;
+mod duckdb_exports;
 mod explain;
 mod explain_path;
 mod file_kinds;
@@ -12,6 +14,9 @@ mod introspection;
 mod memory;
 mod race;
 mod references;
+mod sequences;
 mod session;
 mod short_writes;
+mod temporary;
+mod types;
 mod wrong;

@@ -303,7 +303,9 @@ fn errors_know_their_place_and_kind() {
             std::mem::discriminant(&overflow),
             "{error}"
         );
-        let error = run(&session, "CREATE SEQUENCE s").await.unwrap_err();
+        let error = run(&session, "CREATE DOMAIN d AS INTEGER")
+            .await
+            .unwrap_err();
         assert!(
             matches!(error.kind(), SqlErrorKind::NotSupported(_)),
             "{error:?}"
@@ -454,7 +456,7 @@ fn what_there_is_can_be_asked_without_a_statement() {
         let session = database.session();
         let create = "CREATE TABLE \"Odd name\" (k INTEGER NOT NULL, p DECIMAL(8,2) DEFAULT 9.50, t VARCHAR(4) DEFAULT 'it''s', d DATE DEFAULT '2024-02-29', b BOOLEAN DEFAULT true) WITH (partition_by = 'k')";
         run(&session, create).await.unwrap();
-        let relations: Vec<_> = (database.relations().into_iter())
+        let relations: Vec<_> = (session.relations().into_iter())
             .filter(|relation| relation.kind != RelationKind::System)
             .collect();
         assert_eq!(relations.len(), 1);
@@ -468,7 +470,7 @@ fn what_there_is_can_be_asked_without_a_statement() {
         // The definition makes the same table, of which the same is told.
         run(&session, "DROP TABLE \"Odd name\"").await.unwrap();
         run(&session, &table.definition).await.unwrap();
-        assert_eq!(database.relations()[0].definition, table.definition);
+        assert_eq!(session.relations()[0].definition, table.definition);
         run(&session, "INSERT INTO \"Odd name\" (k) VALUES (1)")
             .await
             .unwrap();

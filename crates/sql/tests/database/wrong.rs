@@ -278,4 +278,6 @@ fn any_bytes_as_files_get_an_answer() {
     let inputs = inputs::Inputs::new();
     changed_seeds("csv", |input| inputs.csv(input));
     changed_seeds("json", |input| inputs.json(input));
+    changed_seeds("parquet", |input| inputs.parquet(input));
+    changed_seeds("arrow", |input| inputs.arrow(input));
 }

@@ -19,7 +19,7 @@ use datafusion::arrow::array::{
     Array, ArrayRef, BooleanArray, Int64Array, UInt32Array, new_empty_array,
 };
 use datafusion::arrow::compute::{concat_batches, filter_record_batch, take_record_batch};
-use datafusion::arrow::datatypes::Schema;
+use datafusion::arrow::datatypes::{DataType, Schema};
 use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::arrow::row::OwnedRow;
 use eris_fragment::{
@@ -204,6 +204,15 @@ impl Home for MemoryHome {
                     column: field.name().clone(),
                     source,
                 })?;
+            }
+            for key in &definition.key {
+                let field = definition.schema.field(key.index());
+                if matches!(field.data_type(), DataType::Interval(_)) {
+                    return Err(HomeError::KeyColumn {
+                        table: definition.name,
+                        column: field.name().clone(),
+                    });
+                }
             }
             if let Partitioning::Range(column) = definition.partitioning {
                 let field = definition.schema.field(column.index());

@@ -31,6 +31,12 @@ def shown(value):
         if value.microsecond:
             text += f".{value.microsecond:06}"
         return text
+    if isinstance(value, bytes):
+        plain = lambda byte: 32 <= byte < 127 and chr(byte) not in "\\'\""
+        value = "".join(chr(byte) if plain(byte) else f"\\x{byte:02X}" for byte in value)
+    if isinstance(value, datetime.time):
+        text = value.isoformat()
+        return text.rstrip("0") if value.microsecond else text
     if value == "":
         return "(empty)"
     return str(value)

@@ -2,9 +2,13 @@
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
-use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, BooleanArray, StringViewArray};
+use arrow_array::{
+    Array, ArrayRef, ArrowPrimitiveType, BinaryViewArray, BooleanArray, FixedSizeBinaryArray,
+    StringViewArray,
+};
 use arrow_schema::{DataType, TimeUnit};
 use eris_index::key::{KeyEncoder, Word};
+use eris_types::wide_of_uuid;
 
 /// The values of a column of keys.
 pub(crate) enum KeyCells<'a> {
@@ -20,7 +24,9 @@ pub(crate) enum KeyCells<'a> {
     Float32(&'a [f32]),
     Float64(&'a [f64]),
     Decimal(&'a [i128], u8),
+    Uuid(&'a FixedSizeBinaryArray),
     Text(&'a StringViewArray),
+    Blob(&'a BinaryViewArray),
 }
 
 impl<'a> KeyCells<'a> {
@@ -36,6 +42,10 @@ impl<'a> KeyCells<'a> {
             DataType::Int32 => KeyCells::Int32(values::<Int32Type>(column)),
             DataType::Date32 => KeyCells::Int32(values::<Date32Type>(column)),
             DataType::Int64 => KeyCells::Int64(values::<Int64Type>(column)),
+            DataType::Time64(Microsecond) => {
+                KeyCells::Int64(values::<Time64MicrosecondType>(column))
+            }
+            DataType::Time64(Nanosecond) => KeyCells::Int64(values::<Time64NanosecondType>(column)),
             DataType::Timestamp(Second, _) => {
                 KeyCells::Int64(values::<TimestampSecondType>(column))
             }
@@ -57,7 +67,9 @@ impl<'a> KeyCells<'a> {
             DataType::Decimal128(precision, _) => {
                 KeyCells::Decimal(values::<Decimal128Type>(column), *precision)
             }
+            DataType::FixedSizeBinary(_) => KeyCells::Uuid(column.as_fixed_size_binary()),
             DataType::Utf8View => KeyCells::Text(column.as_string_view()),
+            DataType::BinaryView => KeyCells::Blob(column.as_binary_view()),
             other => unreachable!("{other} is no type of a key; checked when the object was made"),
         }
     }
@@ -84,7 +96,9 @@ impl<'a> KeyCells<'a> {
             KeyCells::Float32(_)
             | KeyCells::Float64(_)
             | KeyCells::Decimal(..)
-            | KeyCells::Text(_) => {
+            | KeyCells::Uuid(_)
+            | KeyCells::Text(_)
+            | KeyCells::Blob(_) => {
                 unreachable!("keys with such columns are bytes")
             }
         }
@@ -112,7 +126,12 @@ impl<'a> KeyCells<'a> {
                 value => encoder.push(value),
             },
             KeyCells::Decimal(values, precision) => encoder.push_decimal(values[row], *precision),
+            KeyCells::Uuid(values) => {
+                let uuid = values.value(row).try_into().expect("16 bytes");
+                encoder.push(wide_of_uuid(uuid))
+            }
             KeyCells::Text(values) => encoder.push_string(values.value(row)),
+            KeyCells::Blob(values) => encoder.push_blob(values.value(row)),
         };
     }
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::{Database, Outcome, Session, SqlError};
+use datafusion::arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use eris_engine::{Engine, Settings};
@@ -31,6 +32,18 @@ fn texts_are_known_by_their_fixed_parts() {
     assert_eq!(told.hint.as_deref(), Some(TRY));
     assert_eq!(told.kind.sqlstate(), InvalidDatetimeFormat.sqlstate());
     assert!(find("table \"t\" does not exist").is_none());
+}
+
+#[test]
+fn more_than_arrow_counts_is_told_in_words() {
+    for error in [
+        ArrowError::OffsetOverflowError(1 << 31),
+        ArrowError::ArithmeticOverflow("byte array offset overflow".to_owned()),
+    ] {
+        let error = SqlError::from(error);
+        assert_eq!(error.sqlstate().code(), "54000");
+        assert!(error.to_string().contains("more than 2 GiB"), "{error}");
+    }
 }
 
 async fn run(session: &Session, sql: &str) -> Result<(), SqlError> {

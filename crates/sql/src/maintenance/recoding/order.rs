@@ -177,7 +177,7 @@ fn attribute(column: usize, values: &ArrayRef) -> Option<Attribute> {
     let (ranks, values) = match values.data_type() {
         DataType::Utf8View => ranked(values.as_string_view().iter(), most),
         DataType::Boolean => ranked(values.as_boolean().iter(), most),
-        DataType::Date32 | DataType::Timestamp(..) => {
+        DataType::Date32 | DataType::Time64(_) | DataType::Timestamp(..) => {
             let days = match values.data_type() {
                 DataType::Date32 => cast(values, &DataType::Int32).ok()?,
                 _ => values.clone(),

@@ -11,13 +11,13 @@ use crate::text::identifier::normalize;
 use crate::text::parse::STRUCT;
 use crate::text::parse::place_of_expr;
 use crate::text::statement::Statement;
-use datafusion::catalog::TableProvider;
+use datafusion::catalog::{MemTable, TableProvider};
 use datafusion::execution::context::SessionState;
 use datafusion::sql::sqlparser::ast::{
     self, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, Query,
     TableAlias, TableFactor, UnaryOperator, VisitorMut,
 };
-use eris_files::{Format, ReadOptions, open};
+use eris_files::{Format, ReadOptions, files_named, open, parquet_metadata, parquet_schema};
 use eris_syntax::walk_mut;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -42,6 +42,9 @@ const ALIASES: [(&str, Format); 6] = [
     ("read_ndjson", Format::Json),
     ("read_ndjson_auto", Format::Json),
 ];
+
+/// The functions that tell about files, in order of their names.
+pub(crate) const ABOUT_FILES: [&str; 3] = ["glob", "parquet_metadata", "parquet_schema"];
 
 /// The format that the function of this name reads.
 fn format_of(function: &str) -> Option<Format> {
@@ -69,19 +72,40 @@ pub(crate) async fn open_functions(
     let mut files = StatementTables::new();
     let progress = progress::current();
     for call in calls.found {
-        files.insert(
-            call.name,
-            open(call.paths, call.options, None, state, progress.files()).await?,
-        );
+        let table = match call.asks {
+            Asks::Rows(options) => {
+                open(call.paths, *options, None, state, progress.files()).await?
+            }
+            Asks::About(function) => about(&function, call.paths).await?,
+        };
+        files.insert(call.name, table);
     }
     Ok(files)
+}
+
+/// What a function tells about files, as a table.
+async fn about(function: &str, paths: Vec<String>) -> Result<Arc<dyn TableProvider>, SqlError> {
+    let rows = match function {
+        "glob" => files_named(paths).await?,
+        "parquet_metadata" => parquet_metadata(paths).await?,
+        _ => parquet_schema(paths).await?,
+    };
+    let table = MemTable::try_new(rows.schema(), vec![vec![rows]]);
+    Ok(Arc::new(table.map_err(SqlError::from_datafusion)?))
 }
 
 struct FileCall {
     /// The name that stands in its place.
     name: String,
     paths: Vec<String>,
-    options: ReadOptions,
+    asks: Asks,
+}
+
+/// What a call asks of files.
+enum Asks {
+    Rows(Box<ReadOptions>),
+    /// What the function of this name tells.
+    About(String),
 }
 
 struct FileCalls<'a> {
@@ -112,9 +136,10 @@ impl FileCalls<'_> {
             ([part], Some(_)) => part.as_ident().map(normalize).unwrap_or_default(),
             _ => return Ok(()),
         };
-        let Some(format) = format_of(&function) else {
+        let format = format_of(&function);
+        if format.is_none() && !ABOUT_FILES.contains(&function.as_str()) {
             return Ok(());
-        };
+        }
         let shown = args.take().map(|args| args.args).unwrap_or_default();
         let (paths, options) = self.arguments(&function, shown)?;
         let number = self.found.len();
@@ -136,10 +161,18 @@ impl FileCalls<'_> {
         let mut ident = Ident::with_quote('"', &key);
         ident.span = span.unwrap_or(ident.span);
         *name = ObjectName::from(vec![ident]);
+        let asks = match format {
+            Some(_) => Asks::Rows(Box::new(read_options(options, format, &function)?)),
+            None if options.0.is_empty() => Asks::About(function),
+            None => {
+                let message = format!("{function} takes names of files, and no options");
+                return Err(SqlError::invalid(Mistake::Syntax, message));
+            }
+        };
         self.found.push(FileCall {
             name: key,
             paths,
-            options: read_options(options, Some(format), &function)?,
+            asks,
         });
         Ok(())
     }

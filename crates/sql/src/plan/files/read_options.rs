@@ -65,6 +65,15 @@ pub(crate) fn read_options(
     if let Some(given) = options.take(&["ignore_errors"])? {
         csv.ignore_errors = given.flag()?;
     }
+    if let Some(given) = options.take(&["allow_quoted_nulls"])?
+        && given.flag()?
+    {
+        return Err(SqlError::not_supported("ALLOW_QUOTED_NULLS true")
+            .at(given.place.clone())
+            .with_hint(Some(
+                "a value in quotes is never NULL; nullif(column, '') makes it so",
+            )));
+    }
     if let Some(given) = options.take(&["encoding"])? {
         let named = TextEncoding::named(given.text()?);
         let rejected = || given.reject("the name of an encoding: 'utf-8', 'utf-16', 'latin-1' …");

@@ -139,6 +139,9 @@ impl Compiler<'_> {
     async fn insert(&mut self, insert: &ast::Insert) -> Result<WriteAction, NotShort> {
         fails(insert::reject_the_rest(insert))?;
         let columns = fails(targets::columns(&self.table, &insert.columns))?;
+        if let Some(source) = &insert.source {
+            fails(targets::check_rows(&self.table, &columns, source))?;
+        }
         let mut insert = Cow::Borrowed(insert);
         if insert.or.is_some() {
             let insert = insert.to_mut();

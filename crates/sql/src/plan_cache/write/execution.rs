@@ -96,6 +96,10 @@ impl<'a> Execution<'a> {
                 computed,
                 conflict,
             } => {
+                if self.write.table.key.is_some() {
+                    // Before a default takes a number of a sequence for nothing.
+                    self.single_rows()?;
+                }
                 let new = self.new_rows(rows, computed)?;
                 self.insert(new, conflict).await
             }

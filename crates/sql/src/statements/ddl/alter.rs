@@ -14,11 +14,13 @@
 mod operations;
 mod rewrite;
 
-use crate::catalog::{CatalogChange, ForeignKey, RelationName, Table, TableOrView, retire};
+use crate::catalog::{
+    CatalogChange, ForeignKey, RelationName, Sequence, Table, TableOrView, Unique, retire,
+};
 use crate::context::StatementContext;
 use crate::error::{Mistake, SqlError};
 use crate::running::outcome::Begun;
-use crate::statements::ddl::{dependents, excerpt, references};
+use crate::statements::ddl::{dependents, excerpt, references, sequence};
 use crate::text::statement::Statement;
 use crate::write::locks;
 use crate::write::locks::retire_all;
@@ -97,6 +99,19 @@ pub(super) async fn alter(
     Ok(Begun::Done { tag: TAG })
 }
 
+/// The next version of a table whose writers are locked out: it has one more UNIQUE, which its rows keep.
+pub(super) async fn with_unique(
+    context: &StatementContext,
+    old: &Arc<Table>,
+    unique: Unique,
+    statement: &Statement,
+) -> Result<Table, SqlError> {
+    let mut altered = Altered::of(old, Vec::new());
+    altered.definition.uniques.push(unique);
+    altered.recheck = true;
+    Box::pin(rewrite::run(context, old, altered, statement)).await
+}
+
 /// The table and all others that may not change meanwhile: those that refer to it, and those that it refers to, if that
 /// matters.
 fn affected(
@@ -152,6 +167,11 @@ impl Publication<'_> {
             change.remove(&old.name);
         }
         change.put(TableOrView::Table(Arc::clone(new)));
+        let is_kept = |own: &Arc<Sequence>| sequence::own(new).any(|kept| Arc::ptr_eq(kept, own));
+        let lost = sequence::own(old).filter(|own| !is_kept(own));
+        let lost: Vec<RelationName> = lost.map(|own| own.name.clone()).collect();
+        sequence::check_unused(&change, &lost, |_| false)?;
+        lost.iter().for_each(|name| change.remove_sequence(name));
         for by in references::referencing(&context.catalog.contents(), &old.name) {
             if let Some(by) = followed(&by, old, self.incoming)? {
                 change.put(TableOrView::Table(Arc::new(by)));

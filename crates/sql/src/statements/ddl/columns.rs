@@ -1,27 +1,34 @@
 //! Definitions of columns and of what holds for rows: types, NOT NULL, DEFAULT, CHECK.
 
-use crate::catalog::{Check, ColumnRules, DefaultValue, Definition, Unique};
+use crate::catalog::{
+    Check, ColumnRules, Course, DefaultValue, Definition, GeneratedColumn, SCHEMA, Unique,
+};
 use crate::context::StatementContext;
 use crate::error::{Mistake, SqlError, SqlErrorKind};
-use crate::statements::ddl::excerpt_of;
 use crate::statements::ddl::references::WrittenKey;
+use crate::statements::ddl::{excerpt_of, generated, sequence};
 use crate::statements::insert::collect_one;
+use crate::system::functions::sequence::untouched;
 use crate::system::functions::session_state;
-use crate::text::identifier::normalize;
+use crate::text::generated::OF_EXPRESSION;
+use crate::text::identifier::{last_name, normalize};
 use crate::text::mistakes::unknown_type;
 use crate::text::parse::{place_of_expr, planning_error};
 use crate::text::statement::Statement;
 use crate::write::coerce;
 use crate::write::row_rules::{ComputedDefault, check_condition};
-use datafusion::arrow::datatypes::{Field, SchemaRef};
+use datafusion::arrow::datatypes::{DataType, Field, SchemaRef};
 use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::execution::FunctionRegistry;
 use datafusion::sql::sqlparser::ast::{
-    self, ColumnOption, Ident, PrimaryKeyConstraint, TableConstraint, UniqueConstraint,
+    self, ColumnOption, GeneratedAs, GeneratedExpressionMode, Ident, PrimaryKeyConstraint,
+    TableConstraint, UniqueConstraint,
 };
-use eris_exact::types::{column_type, sql_name};
+use eris_exact::types::{ColumnType, column_type, sql_name};
 use eris_syntax::{expressions, expressions_mut};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 /// A column as CREATE TABLE or ADD COLUMN defines it.
 pub(super) struct ColumnDefinition {
@@ -35,6 +42,8 @@ pub(super) struct ColumnDefinition {
     pub unique: Option<Option<Ident>>,
     /// To what it refers.
     pub references: Vec<WrittenKey>,
+    /// Which numbers it gets, if it numbers rows, and whether always.
+    pub identity: Option<(Course, bool)>,
 }
 
 /// Columns of a constraint, and its name if it has one.
@@ -59,19 +68,32 @@ pub(super) async fn column(
 ) -> Result<ColumnDefinition, SqlError> {
     let place = || excerpt_of(&definition.name, statement);
     let name = normalize(&definition.name);
-    let known = column_type(&definition.data_type).map_err(|reason| {
-        let what = format!("{reason} of column \"{name}\"");
-        unknown_type(&definition.data_type, what).at(place())
-    })?;
+    let serial = serial(&definition.data_type);
+    let data_type = serial.as_ref().unwrap_or(&definition.data_type);
+    let untyped = is_of_expression(data_type);
+    let known = match untyped {
+        true => ColumnType {
+            data_type: DataType::Null,
+            max_characters: None,
+        },
+        false => column_type(data_type).map_err(|reason| {
+            let what = format!("{reason} of column \"{name}\"");
+            unknown_type(&definition.data_type, what).at(place())
+        })?,
+    };
     let mut nullable = None;
     let mut rules = ColumnRules {
         max_characters: known.max_characters,
-        default: None,
+        ..ColumnRules::default()
     };
     let mut default = None;
     let mut checks = Vec::new();
     let (mut primary, mut unique) = (None, None);
     let mut references = Vec::new();
+    let mut identity = None;
+    if serial.is_some() {
+        identity = Some((sequence::course(&[], &known.data_type)?, false));
+    }
     for option in &definition.options {
         match &option.option {
             ColumnOption::Null if nullable != Some(false) => nullable = Some(true),
@@ -101,17 +123,62 @@ pub(super) async fn column(
                 let column = &definition.name;
                 references.push(WrittenKey::of_column(column, named, key, statement)?);
             }
+            ColumnOption::Generated {
+                generated_as: generated_as @ (GeneratedAs::Always | GeneratedAs::ByDefault),
+                sequence_options: Some(options),
+                generation_expr: None,
+                ..
+            } if identity.is_none() => {
+                let course = sequence::course(options, &known.data_type);
+                let always = *generated_as == GeneratedAs::Always;
+                identity = Some((course.map_err(|error| error.at(place()))?, always));
+            }
+            ColumnOption::Generated {
+                generation_expr: Some(expr),
+                generation_expr_mode,
+                ..
+            } if rules.generated.is_none() => {
+                rules.generated = Some(GeneratedColumn {
+                    expr: expr.clone(),
+                    says_stored: *generation_expr_mode == Some(GeneratedExpressionMode::Stored),
+                    order: 0,
+                });
+            }
             other => {
                 let words = format!("{} of column \"{name}\"", first_words(&other.to_string()));
                 return Err(SqlError::not_supported(not_enforced(&words)).at(place()));
             }
         }
     }
+    if untyped && rules.generated.is_none() {
+        let message = format!("column \"{name}\" has no type");
+        return Err(SqlError::invalid(Mistake::Syntax, message).at(place()));
+    }
+    if rules.generated.is_some() {
+        let what = [
+            (primary.is_some(), "PRIMARY KEY"),
+            (unique.is_some(), "UNIQUE"),
+            (!references.is_empty(), "FOREIGN KEY"),
+        ];
+        if let Some((_, what)) = what.iter().find(|(is_there, _)| *is_there) {
+            let what = format!("{what} of the generated column \"{name}\"");
+            return Err(SqlError::not_supported(what).at(place()));
+        }
+        if default.is_some() || identity.is_some() {
+            let message = format!("column \"{name}\" is generated: it has no DEFAULT");
+            return Err(SqlError::invalid(Mistake::Syntax, message).at(place()));
+        }
+    }
     if primary.is_some() && nullable == Some(true) {
         let message = format!("column \"{name}\" is both NULL and PRIMARY KEY");
         return Err(SqlError::invalid(Mistake::Syntax, message).at(place()));
     }
-    let nullable = nullable.unwrap_or(primary.is_none());
+    if identity.is_some() && (default.is_some() || nullable == Some(true)) {
+        let message =
+            format!("column \"{name}\" numbers rows: it has no other DEFAULT, and is no NULL");
+        return Err(SqlError::invalid(Mistake::Syntax, message).at(place()));
+    }
+    let nullable = nullable.unwrap_or(primary.is_none() && identity.is_none());
     let field = Field::new(&name, known.data_type, nullable);
     if let Some(value) = default {
         let value = default_value(context, value, &field, &rules, statement).await;
@@ -124,7 +191,29 @@ pub(super) async fn column(
         primary,
         unique,
         references,
+        identity,
     })
+}
+
+/// Whether a column's type is that of its expression.
+fn is_of_expression(data_type: &ast::DataType) -> bool {
+    match data_type {
+        ast::DataType::Custom(name, _) => last_name(name).is_some_and(|name| name == OF_EXPRESSION),
+        _ => false,
+    }
+}
+
+/// The type of a column that PostgreSQL calls SERIAL.
+fn serial(data_type: &ast::DataType) -> Option<ast::DataType> {
+    let ast::DataType::Custom(name, modifiers) = data_type else {
+        return None;
+    };
+    match name.to_string().to_lowercase().as_str() {
+        "smallserial" | "serial2" if modifiers.is_empty() => Some(ast::DataType::SmallInt(None)),
+        "serial" | "serial4" if modifiers.is_empty() => Some(ast::DataType::Integer(None)),
+        "bigserial" | "serial8" if modifiers.is_empty() => Some(ast::DataType::BigInt(None)),
+        _ => None,
+    }
 }
 
 /// Whether a PRIMARY KEY says nothing but its columns.
@@ -206,10 +295,12 @@ pub(crate) fn add_unique(
         }
         plain.push(name);
     }
+    generated::reject("UNIQUE", &plain, &definition.schema, &definition.rules)?;
     let name = constraint_name(definition, named.as_ref(), &plain, "key", statement)?;
     definition.uniques.push(Unique {
         name,
         columns: plain,
+        of_index: false,
         keys: None,
     });
     Ok(())
@@ -278,9 +369,23 @@ pub(crate) async fn default_value(
     rules: &ColumnRules,
     statement: &Statement,
 ) -> Result<DefaultValue, SqlError> {
+    let mut bound = value.clone();
+    let sequences = sequence::bind(context, &mut bound)?;
+    if let Some(temporary) = sequences.iter().find(|name| name.is_temporary()) {
+        let message = format!("a DEFAULT that takes numbers of \"{temporary}\"");
+        return Err(SqlError::not_supported(message).with_hint(Some(
+            "it ends with the session: CREATE SEQUENCE without TEMP",
+        )));
+    }
     let mut default = DefaultValue {
-        expr: value.clone(),
+        // As SHOW CREATE TABLE writes it, it means what it means where public is current.
+        expr: match sequences.is_empty() || *context.current_schema == *SCHEMA {
+            true => value.clone(),
+            false => bound.clone(),
+        },
         constant: None,
+        bound: (!sequences.is_empty()).then(|| Box::new(bound)),
+        sequences,
     };
     let no_value = |error: SqlError| {
         let message = format!(
@@ -299,7 +404,11 @@ pub(crate) async fn default_value(
         let constant = ScalarValue::try_from_array(&array, 0);
         default.constant = Some(constant.map_err(SqlError::from_datafusion)?);
     } else {
-        let state = session_state(context);
+        let mut state = session_state(context);
+        for function in untouched(context) {
+            let registered = state.register_udf(Arc::new(function));
+            registered.map_err(SqlError::from_datafusion)?;
+        }
         let planning = |error| {
             let error = planning_error(error, statement, &state);
             match error.kind() {
@@ -386,7 +495,7 @@ pub(crate) fn add_checks(
 }
 
 /// Takes the table's name away from the names of columns: it may change.
-fn unqualify(expr: &mut ast::Expr) {
+pub(super) fn unqualify(expr: &mut ast::Expr) {
     let _ = expressions_mut(expr, |expr| {
         if let ast::Expr::CompoundIdentifier(parts) = expr
             && let Some(last) = parts.pop()

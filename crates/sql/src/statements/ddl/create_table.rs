@@ -1,7 +1,8 @@
 //! CREATE TABLE, also AS a query, OR REPLACE, LIKE another table.
 
 use crate::catalog::{
-    Check, ColumnRules, Definition, PrimaryKey, RelationName, Table, TableOrView, retire,
+    CatalogChange, Check, ColumnRules, Course, Definition, Identity, PrimaryKey, RelationName,
+    Sequence, Table, TableOrView, retire,
 };
 use crate::context::StatementContext;
 use crate::error::{Mistake, SqlError};
@@ -12,7 +13,9 @@ use crate::statements::ddl::columns::{
 };
 use crate::statements::ddl::references::{self, WrittenKey};
 use crate::statements::ddl::row_order::row_order;
-use crate::statements::ddl::{check_schema, dependents, excerpt, excerpt_of, exists};
+use crate::statements::ddl::{
+    check_schema, dependents, excerpt, excerpt_of, exists, generated, sequence,
+};
 use crate::statements::insert::write;
 use crate::text::identifier::normalize;
 use crate::text::statement::Statement;
@@ -23,7 +26,7 @@ use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::sql::sqlparser::ast::helpers::stmt_create_table::CreateTableBuilder;
 use datafusion::sql::sqlparser::ast::{
     self, CreateTable, CreateTableLikeDefaults, CreateTableLikeKind, CreateTableOptions,
-    ObjectName, SqlOption, TableConstraint, Value,
+    ObjectName, OnCommit, SqlOption, TableConstraint, Value,
 };
 use eris_home::Partitioning;
 use eris_syntax::are_equal;
@@ -42,7 +45,10 @@ pub(super) async fn create(
     statement: &Statement,
 ) -> Result<Begun, SqlError> {
     reject_the_rest(&create)?;
-    let full = context.resolve(&create.name, statement)?;
+    let full = context.new_name(&create.name, create.temporary, statement)?;
+    if create.temporary {
+        context.make_temporary_schema().await;
+    }
     check_schema(&context.catalog.contents(), &full, &create.name, statement)?;
     let publication = Publication {
         name: &create.name,
@@ -78,6 +84,7 @@ pub(super) async fn create(
         foreign_keys: Vec::new(),
         partitioning: partitioning(&create.table_options, &schema)?,
         row_order: row_order(create.order_by.as_ref(), &schema, statement)?,
+        comment: None,
         schema,
         name: full,
     };
@@ -173,7 +180,12 @@ impl Publication<'_> {
             if !affected.iter().all(is_locked) {
                 continue;
             }
-            change.put(TableOrView::Table(Arc::clone(&table)));
+            let replaced = change.put(TableOrView::Table(Arc::clone(&table)));
+            if let Err(error) = exchange_sequences(&mut change, replaced, &table) {
+                drop(change);
+                retire([table]).await?;
+                return Err(error);
+            }
             if let Err(error) = dependents::keep(context, &mut change, &full, "table", false).await
             {
                 drop(change);
@@ -186,11 +198,53 @@ impl Publication<'_> {
     }
 }
 
+/// Drops the sequences of the columns of a table that is replaced, and adds those of the new one.
+fn exchange_sequences(
+    change: &mut CatalogChange<'_>,
+    replaced: Option<TableOrView>,
+    table: &Table,
+) -> Result<(), SqlError> {
+    if let Some(TableOrView::Table(replaced)) = replaced {
+        let names: Vec<_> = sequence::own(&replaced)
+            .map(|own| own.name.clone())
+            .collect();
+        sequence::check_unused(change, &names, |other| other.name == table.name)?;
+        change.remove_own_sequences(&replaced);
+    }
+    for own in sequence::own(table) {
+        if change.sequence(&own.name).is_some() {
+            return Err(exists("sequence", &own.name, None));
+        }
+        change.put_sequence(Arc::clone(own));
+    }
+    Ok(())
+}
+
+/// The sequence of a column of a new table. Its name is free, or that of one which goes with the table of this name.
+fn column_sequence(
+    context: &StatementContext,
+    table: &RelationName,
+    column: &str,
+    course: Course,
+) -> Arc<Sequence> {
+    let contents = context.catalog.contents();
+    let old = contents.table(table);
+    let name = format!("{}_{column}_seq", table.name);
+    let numbered = (1..).map(|number| format!("{name}{number}"));
+    let names = std::iter::once(name.clone()).chain(numbered);
+    let mut names = names.map(|name| RelationName::new(table.schema.as_str(), name));
+    let is_own = |found: &Arc<Sequence>| {
+        old.is_some_and(|old| sequence::own(old).any(|own| Arc::ptr_eq(own, found)))
+    };
+    let free = names.find(|name| contents.sequence(name).is_none_or(is_own));
+    Sequence::new(free.expect("numbers do not end"), course)
+}
+
 /// The table that is defined by its columns, or by another table.
 async fn definition(
     context: &StatementContext,
     create: &CreateTable,
-    name: RelationName,
+    full: RelationName,
     statement: &Statement,
 ) -> Result<Definition, SqlError> {
     let (mut fields, mut rules) = match &create.like {
@@ -212,8 +266,14 @@ async fn definition(
             )
             .at(excerpt_of(&definition.name, statement)));
         }
+        let mut column_rules = column.rules;
+        if let Some((course, always)) = column.identity {
+            let sequence = column_sequence(context, &full, &name, course);
+            column_rules.default = Some(sequence::default_of(&sequence));
+            column_rules.identity = Some(Identity { always, sequence });
+        }
         fields.push(Arc::new(column.field));
-        rules.push(column.rules);
+        rules.push(column_rules);
         unchecked.extend(column.checks);
         foreign_keys.extend(column.references);
         let this = || vec![definition.name.clone()];
@@ -245,16 +305,20 @@ async fn definition(
         .at(excerpt(&create.name, statement)));
     }
     let key = match keys.pop() {
-        Some((named, columns)) => Some(primary_key(&mut fields, named, columns, &name, statement)?),
+        Some((named, columns)) => Some(primary_key(&mut fields, named, columns, &full, statement)?),
         None => None,
     };
+    generated::resolve(context, &full, &mut fields, &mut rules, statement)?;
     let schema: SchemaRef = Arc::new(Schema::new(fields));
+    if let Some(key) = &key {
+        generated::reject("PRIMARY KEY", &key.columns, &schema, &rules)?;
+    }
     let mut checks: Vec<Check> = Vec::new();
     add_checks(
         context,
         &mut checks,
         unchecked,
-        &name.name,
+        &full.name,
         &schema,
         statement,
     )?;
@@ -266,13 +330,14 @@ async fn definition(
     if let Some(key) = &key
         && checks.iter().any(|check| check.name == key.name)
     {
-        let message = format!("table \"{name}\" has two constraints \"{}\"", key.name);
+        let message = format!("table \"{full}\" has two constraints \"{}\"", key.name);
         return Err(SqlError::invalid(Mistake::DuplicateObject, message));
     }
     let mut definition = Definition {
         row_order: row_order(create.order_by.as_ref(), &schema, statement)?,
+        comment: None,
         partitioning,
-        name,
+        name: full,
         schema,
         rules,
         checks,
@@ -338,6 +403,14 @@ fn columns_like(
     let (CreateTableLikeKind::Parenthesized(like) | CreateTableLikeKind::Plain(like)) = like;
     let other = context.table(&like.name, statement)?;
     let mut rules = other.rules.clone();
+    for rules in &mut rules {
+        rules.comment = None;
+        rules.generated = None;
+        // As PostgreSQL without INCLUDING IDENTITY: the other table's numbers are its own.
+        if rules.identity.take().is_some() {
+            rules.default = None;
+        }
+    }
     if like.defaults != Some(CreateTableLikeDefaults::Including) {
         rules.iter_mut().for_each(|rules| rules.default = None);
     }
@@ -347,13 +420,6 @@ fn columns_like(
 /// Rejects every clause that is not looked at elsewhere: the statement made anew of what is looked at has to be the
 /// same.
 fn reject_the_rest(create: &CreateTable) -> Result<(), SqlError> {
-    if create.temporary {
-        return Err(
-            SqlError::not_supported("CREATE TEMPORARY TABLE").with_hint(Some(
-                "all tables live in memory and end with the process; a schema keeps them apart",
-            )),
-        );
-    }
     if create.or_replace && create.if_not_exists {
         return Err(SqlError::invalid(
             Mistake::Syntax,
@@ -363,6 +429,8 @@ fn reject_the_rest(create: &CreateTable) -> Result<(), SqlError> {
     let known = CreateTableBuilder::new(create.name.clone())
         .or_replace(create.or_replace)
         .if_not_exists(create.if_not_exists)
+        .temporary(create.temporary)
+        .on_commit(create.on_commit.filter(|on| *on == OnCommit::PreserveRows))
         .columns(create.columns.clone())
         .constraints(create.constraints.clone())
         .table_options(create.table_options.clone())

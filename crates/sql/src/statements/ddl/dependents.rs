@@ -97,5 +97,5 @@ pub(super) fn remove_with_dependents(change: &mut CatalogChange<'_>, name: &Rela
     for view in change.dependents(name) {
         change.remove(&view.name);
     }
-    change.remove(name);
+    change.drop_relation(name);
 }

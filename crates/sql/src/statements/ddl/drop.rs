@@ -4,8 +4,8 @@ use crate::catalog::{RelationName, TableOrView};
 use crate::context::StatementContext;
 use crate::error::{Mistake, SqlError};
 use crate::running::outcome::Begun;
-use crate::statements::ddl::dependents::{in_use, remove_with_dependents};
-use crate::statements::ddl::{excerpt, index, references, schema};
+use crate::statements::ddl::dependents::in_use;
+use crate::statements::ddl::{excerpt, index, references, schema, sequence};
 use crate::text::statement::Statement;
 use crate::write::locks;
 use crate::write::locks::retire_all;
@@ -53,6 +53,9 @@ pub(super) async fn drop(
             Ok(Begun::Done { tag: "DROP VIEW" })
         }
         ObjectType::Schema => schema::drop(context, &names, if_exists, cascade, statement).await,
+        ObjectType::Sequence => {
+            sequence::drop(context, &names, if_exists, cascade, statement).await
+        }
         ObjectType::Index => index::drop(context, &names, if_exists, statement).await,
         other => Err(SqlError::not_supported(format!("DROP {other}"))),
     }
@@ -133,7 +136,9 @@ async fn relations(
     }
     for name in &dropped {
         if cascade {
-            remove_with_dependents(&mut change, name);
+            for view in change.dependents(name) {
+                change.remove(&view.name);
+            }
             continue;
         }
         let views = change.dependents(name);
@@ -141,8 +146,12 @@ async fn relations(
             return Err(in_use(kind.word, name, view));
         }
     }
+    let own = dropped.iter().filter_map(|name| change.table(name));
+    let own = own.flat_map(|table| sequence::own(table));
+    let own: Vec<RelationName> = own.map(|own| own.name.clone()).collect();
+    sequence::check_unused(&change, &own, |table| dropped.contains(&table.name))?;
     for name in &dropped {
-        change.remove(name);
+        change.drop_relation(name);
     }
     change.commit()?;
     retire_all(locked).await

@@ -3,12 +3,12 @@
 //! The table's writers wait until the index is complete, its readers go on. What the index is called is part of the
 //! table's definition; its entries are with the rows.
 
-use crate::catalog::{Contents, Table, TableIndex, TableOrView, quoted};
+use crate::catalog::{Contents, Table, TableIndex, TableOrView, Unique, quoted, retire};
 use crate::context::StatementContext;
 use crate::error::{Mistake, SqlError};
 use crate::progress;
 use crate::running::outcome::Begun;
-use crate::statements::ddl::excerpt;
+use crate::statements::ddl::{alter, excerpt, generated};
 use crate::text::identifier::normalize;
 use crate::text::statement::Statement;
 use crate::write::locks;
@@ -20,7 +20,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 const TAG: &str = "CREATE INDEX";
 
-/// `CREATE INDEX [IF NOT EXISTS] [name] ON table [USING kind] (column, …)`.
+/// `CREATE [UNIQUE] INDEX [IF NOT EXISTS] [name] ON table [USING kind] (column, …)`.
+///
+/// What keeps a UNIQUE index unique is that of a UNIQUE constraint: a data object of its keys, beside the index by
+/// which queries find rows.
 pub(super) async fn create(
     context: &StatementContext,
     create: CreateIndex,
@@ -87,6 +90,10 @@ pub(super) async fn create(
             .and_then(|name| excerpt(name, statement)))
         .with_hint(Some("another name")));
     }
+    if old.definition().has_constraint(&name) {
+        let message = format!("table \"{}\" has a constraint \"{name}\" already", old.name);
+        return Err(SqlError::invalid(Mistake::DuplicateObject, message));
+    }
     // A cancelled INSERT may have let go of the lock while its commit was under way.
     context.home.barrier().await;
     let ids = columns.iter().map(|column| ColumnId(*column as u32));
@@ -97,18 +104,42 @@ pub(super) async fn create(
     let done = move || counted.load(Ordering::Relaxed);
     progress::current().expect_scan(rows).counts(Arc::new(done));
     let indexes = indexes(context)?;
-    let id = indexes.create_index(old.object, &ids, kind, built).await?;
-    let mut new = old.redefined(old.definition())?;
+    let mut new = match create.unique {
+        true => {
+            let names = columns
+                .iter()
+                .map(|column| old.schema.field(*column).name());
+            let names: Vec<String> = names.cloned().collect();
+            generated::reject("a UNIQUE index", &names, &old.schema, &old.rules)?;
+            let unique = Unique {
+                name: name.clone(),
+                columns: names,
+                of_index: true,
+                keys: None,
+            };
+            alter::with_unique(context, old, unique, statement).await?
+        }
+        false => old.redefined(old.definition())?,
+    };
+    let id = match indexes.create_index(old.object, &ids, kind, built).await {
+        Ok(id) => id,
+        Err(error) => {
+            retire([Arc::new(new)]).await?;
+            return Err(error.into());
+        }
+    };
     new.indexes.push(TableIndex {
         name,
         columns,
         kind,
         id,
     });
+    let new = Arc::new(new);
     let mut change = context.catalog.change().await;
-    change.put(TableOrView::Table(Arc::new(new)));
+    change.put(TableOrView::Table(Arc::clone(&new)));
     if let Err(error) = change.commit() {
         indexes.drop_index(old.object, id)?;
+        retire([new]).await?;
         return Err(error);
     }
     Ok(Begun::Done { tag: TAG })
@@ -172,6 +203,8 @@ pub(super) async fn drop(
         {
             let gone = new.indexes.extract_if(.., |index| index.name == *name);
             dropped.extend(gone.map(|index| (old.object, index.id)));
+            new.uniques
+                .retain(|unique| unique.is_constraint() || unique.name != *name);
         }
         change.put(TableOrView::Table(Arc::new(new)));
     }
@@ -207,7 +240,8 @@ fn table_with_constraint<'a>(
         .filter(|table| table.name.schema == schema);
     tables.find(|table| {
         let is_key = table.key.as_ref().is_some_and(|key| key.name == name);
-        is_key || table.uniques.iter().any(|unique| unique.name == name)
+        let mut uniques = table.uniques.iter();
+        is_key || uniques.any(|unique| unique.is_constraint() && unique.name == name)
     })
 }
 
@@ -256,7 +290,7 @@ fn column_name(column: &ast::IndexColumn) -> Result<Ident, SqlError> {
         expr = inner;
     }
     match expr {
-        // It is read from both ends, and NULLs come where a query wants them.
+        // It finds rows and orders none, so that a direction says nothing.
         ast::Expr::Identifier(name)
             if column.operator_class.is_none() && order.with_fill.is_none() =>
         {
@@ -283,22 +317,6 @@ fn kind(create: &CreateIndex) -> Result<IndexKind, SqlError> {
 }
 
 fn reject_the_rest(create: &CreateIndex) -> Result<(), SqlError> {
-    if create.unique {
-        return Err(
-            SqlError::not_supported("CREATE UNIQUE INDEX, for it would not be enforced").with_hint(
-                Some("ALTER TABLE … ADD UNIQUE (…) is enforced, and has an index"),
-            ),
-        );
-    }
-    let descending = |column: &ast::IndexColumn| column.column.options.asc == Some(false);
-    let mut columns = create.columns.iter();
-    let first = columns.next().map(descending);
-    if columns.any(|column| Some(descending(column)) != first) {
-        return Err(SqlError::not_supported(
-            "an index with some columns ascending and others descending",
-        )
-        .with_hint(Some("an index is read from both ends: leave the order out")));
-    }
     if create.predicate.is_some() {
         return Err(SqlError::not_supported("CREATE INDEX … WHERE")
             .with_hint(Some("an index is of all rows: leave WHERE out")));

@@ -4,7 +4,7 @@ use crate::catalog::{CatalogChange, Contents, Definition, ForeignKey, RelationNa
 use crate::context::StatementContext;
 use crate::error::{Mistake, SqlError};
 use crate::statements::ddl::columns::constraint_name;
-use crate::statements::ddl::{excerpt, excerpt_of};
+use crate::statements::ddl::{excerpt, excerpt_of, generated};
 use crate::text::identifier::normalize;
 use crate::text::statement::Statement;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -104,12 +104,23 @@ pub(super) fn add(
     statement: &Statement,
 ) -> Result<(), SqlError> {
     let full = context.resolve(&written.table, statement)?;
+    if full.is_temporary() != definition.name.is_temporary() {
+        let message = "FOREIGN KEY: a temporary table and another one cannot refer to each other";
+        return Err(SqlError::invalid(Mistake::InvalidTableDefinition, message)
+            .at(excerpt(&written.table, statement)));
+    }
     let other = match full == definition.name {
         true => None,
         false => Some(context.table(&written.table, statement)?.definition()),
     };
     let other = other.as_ref().unwrap_or(definition);
     let columns = columns(&written.columns, &definition.schema, "", statement)?;
+    generated::reject(
+        "FOREIGN KEY",
+        &columns,
+        &definition.schema,
+        &definition.rules,
+    )?;
     let referenced = match (&other.key, written.referenced.is_empty()) {
         (_, false) => {
             let of = format!("table \"{full}\" has ");

@@ -1,12 +1,12 @@
 //! CREATE SCHEMA and DROP SCHEMA.
 
-use crate::catalog::{CATALOG, SCHEMA, Table, TableOrView, is_reserved};
+use crate::catalog::{CATALOG, SCHEMA, TEMPORARY, Table, TableOrView, is_reserved, is_temporary};
 use crate::context::StatementContext;
 use crate::context::no_schema_hint;
 use crate::error::{Mistake, SqlError};
 use crate::running::outcome::Begun;
 use crate::statements::ddl::dependents::remove_with_dependents;
-use crate::statements::ddl::{excerpt, references};
+use crate::statements::ddl::{excerpt, references, sequence};
 use crate::text::identifier::normalize;
 use crate::text::statement::Statement;
 use crate::write::locks;
@@ -34,8 +34,11 @@ pub(super) async fn create(
         ));
     };
     let plain = schema_name(&name, statement)?;
-    if is_reserved(&plain) {
-        let message = format!("schema \"{plain}\" is reserved for system tables");
+    if is_reserved(&plain) || is_temporary(&plain) {
+        let message = match is_reserved(&plain) && plain != TEMPORARY {
+            true => format!("schema \"{plain}\" is reserved for system tables"),
+            false => format!("schema \"{plain}\" is reserved for temporary tables"),
+        };
         return Err(SqlError::invalid(Mistake::ReservedName, message).at(excerpt(&name, statement)));
     }
     let mut change = context.catalog.change().await;
@@ -70,7 +73,7 @@ pub(super) async fn drop(
         let mut schemas = Vec::new();
         for name in names {
             let plain = schema_name(name, statement)?;
-            let rejected = if plain == SCHEMA || is_reserved(&plain) {
+            let rejected = if plain == SCHEMA || is_reserved(&plain) || is_temporary(&plain) {
                 SqlError::invalid(
                     Mistake::DependentObjects,
                     format!("schema \"{plain}\" cannot be dropped"),
@@ -126,6 +129,19 @@ pub(super) async fn drop(
                 .with_hint(Some("DROP SCHEMA … CASCADE drops all that is in it")));
             }
             let dropped: Vec<_> = relations.iter().map(TableOrView::name).cloned().collect();
+            let sequences = change.sequences();
+            let sequences = sequences.filter(|sequence| sequence.name.schema == *schema);
+            let sequences: Vec<_> = sequences.map(|sequence| sequence.name.clone()).collect();
+            if let (Some(sequence), false) = (sequences.first(), cascade) {
+                return Err(SqlError::invalid(
+                    Mistake::DependentObjects,
+                    format!("schema \"{schema}\" is not empty: it has sequence \"{sequence}\""),
+                )
+                .with_hint(Some("DROP SCHEMA … CASCADE drops all that is in it")));
+            }
+            sequence::check_unused(&change, &sequences, |table| {
+                schemas.contains(&table.name.schema)
+            })?;
             references::release(&mut change, &dropped)?;
             for relation in &relations {
                 remove_with_dependents(&mut change, relation.name());
@@ -139,7 +155,7 @@ pub(super) async fn drop(
 }
 
 /// The name of a schema, which may be qualified by that of the catalogue.
-fn schema_name(name: &ObjectName, statement: &Statement) -> Result<String, SqlError> {
+pub(super) fn schema_name(name: &ObjectName, statement: &Statement) -> Result<String, SqlError> {
     let parts: Option<Vec<String>> = name
         .0
         .iter()

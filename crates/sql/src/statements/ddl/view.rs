@@ -3,6 +3,7 @@
 use crate::catalog::{SCHEMA, TableOrView, View, ViewDependency};
 use crate::context::StatementContext;
 use crate::error::{Mistake, SqlError};
+use crate::plan::answers::{self, MayRead};
 use crate::plan::files;
 use crate::plan::planning;
 use crate::plan::resolve::NameScope;
@@ -29,7 +30,10 @@ pub(super) async fn create(
     statement: &Statement,
 ) -> Result<Begun, SqlError> {
     reject_the_rest(&create)?;
-    let full = context.resolve(&create.name, statement)?;
+    let full = context.new_name(&create.name, create.temporary, statement)?;
+    if create.temporary {
+        context.make_temporary_schema().await;
+    }
     let place = || excerpt(&create.name, statement);
     let mut change = context.catalog.change().await;
     check_schema(&change, &full, &create.name, statement)?;
@@ -50,6 +54,7 @@ pub(super) async fn create(
     let files = files::open_functions(&mut query, context.state(), statement).await?;
     let names = NameScope::of(&change, context).with_files(files);
     let state = names.state();
+    answers::write_out(context, &mut query, &names, MayRead::Columns, statement).await?;
     let headers = rewrite(&mut query)?;
     let query = ast::Statement::Query(query);
     let tree = PlannedStatement::Statement(Box::new(query));
@@ -63,6 +68,16 @@ pub(super) async fn create(
             None => continue,
         };
         reads.push(ViewDependency { name, columns });
+    }
+    let temporary = reads.iter().find(|read| read.name.is_temporary());
+    if let (Some(read), false) = (temporary, create.temporary) {
+        let message = format!(
+            "view \"{full}\" would read \"{}\", which ends with the session",
+            read.name
+        );
+        return Err(SqlError::invalid(Mistake::InvalidObjectDefinition, message)
+            .at(place())
+            .with_hint(Some("CREATE TEMP VIEW")));
     }
     let through = change.dependents(&full);
     let circular = |read: &&ViewDependency| {
@@ -100,6 +115,8 @@ pub(super) async fn create(
         query: *create.query.clone(),
         current_schema: context.current_schema.to_string(),
         reads,
+        comment: None,
+        column_comments: Vec::new(),
         name: full.clone(),
     });
     let replaced = change.put(TableOrView::View(Arc::clone(&view)));
@@ -156,7 +173,6 @@ fn reject_the_rest(create: &CreateView) -> Result<(), SqlError> {
         .any(|column| column.data_type.is_some() || column.options.is_some());
     let rejected = [
         (create.materialized, "CREATE MATERIALIZED VIEW"),
-        (create.temporary, "CREATE TEMPORARY VIEW"),
         (
             create.secure || create.or_alter,
             "CREATE SECURE or OR ALTER VIEW",

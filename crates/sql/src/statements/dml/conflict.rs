@@ -88,8 +88,11 @@ pub(super) fn change(
             }),
         });
     }
-    let values = table.column_names();
-    let values = values.map(|name| target::column(&Ident::new(EXCLUDED), name));
+    let values = table.column_names().zip(&table.rules);
+    let values = values.filter(|(_, rules)| rules.generated.is_none());
+    let values = values
+        .map(|(name, _)| name)
+        .map(|name| target::column(&Ident::new(EXCLUDED), name));
     clauses.push(MergeClause {
         when_token: AttachedToken::empty(),
         clause_kind: MergeClauseKind::NotMatched,

@@ -219,6 +219,22 @@ fn marked(source: TableFactor) -> Result<(TableFactor, Ident), SqlError> {
     Ok((marked, alias))
 }
 
+/// Rejects rows to be inserted that give values to columns which always get their own.
+pub(super) fn check_given(table: &Table, merge: &Merge) -> Result<(), SqlError> {
+    for clause in &merge.clauses {
+        if let MergeAction::Insert(added) = &clause.action
+            && let MergeInsertKind::Values(given) = &added.kind
+            && let [row] = &given.rows[..]
+        {
+            let columns = targets::columns(table, &added.columns)?;
+            for (column, value) in columns.into_iter().zip(&row.content) {
+                targets::check_given(table, column, Some(value))?;
+            }
+        }
+    }
+    Ok(())
+}
+
 fn of_clause(
     context: &StatementContext,
     table: &Table,

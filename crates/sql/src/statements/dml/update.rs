@@ -116,6 +116,7 @@ pub(super) fn assigned(
     })?;
     let mut set = vec![None; table.types.len()];
     for (column, value) in columns.into_iter().zip(values) {
+        targets::check_given(table, column, Some(&value))?;
         set[column] = Some(value);
     }
     Ok(set)

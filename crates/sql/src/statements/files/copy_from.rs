@@ -10,6 +10,7 @@ use crate::catalog::Table;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlErrorKind};
 use crate::plan::files::StatementTables;
+use crate::plan::files::options::GivenOptions;
 use crate::plan::files::read_options::read_options;
 use crate::plan::planning;
 use crate::progress;
@@ -20,7 +21,7 @@ use crate::write::coerce::Target;
 use crate::write::locks;
 use crate::write::locks::Writable;
 use crate::write::references::Effect;
-use crate::write::targets::{columns, targets};
+use crate::write::targets::{check_not_generated, columns, targets};
 use datafusion::arrow::datatypes::Schema;
 use datafusion::sql::sqlparser::ast::ObjectName;
 use eris_files::{FileColumn, Format, ReadOptions, format_of, open};
@@ -43,9 +44,36 @@ pub(super) async fn run(
         .map(|name| ObjectName::from(vec![name]))
         .collect();
     let columns = columns(&table, &names)?;
-    let options = read_options(copy.options, None, "COPY FROM")?;
+    for &column in &columns {
+        check_not_generated(&table, column)?;
+    }
+    let options = options_for(&table, copy.options)?;
     let rows = load(context, &table, &columns, copy.files, options).await?;
     Ok(Begun::Count { rows, tag: "COPY" })
+}
+
+/// What COPY says about the files. FORCE_NOT_NULL, as DuckDB exports it, names columns that have no NULL anyway. An
+/// empty field is an error there.
+pub(super) fn options_for(
+    table: &Table,
+    mut options: GivenOptions,
+) -> Result<ReadOptions, SqlError> {
+    if let Some(given) = options.take(&["force_not_null"])? {
+        for name in given.texts()? {
+            let Ok(field) = table.schema.field_with_name(&name) else {
+                return Err(given.reject("columns of the table"));
+            };
+            if field.is_nullable() {
+                let what = format!("FORCE_NOT_NULL of column \"{name}\", which may be NULL");
+                return Err(SqlError::not_supported(what)
+                    .at(given.place.clone())
+                    .with_hint(Some(
+                        "coalesce(column, '') in INSERT … SELECT … FROM read_csv(…)",
+                    )));
+            }
+        }
+    }
+    read_options(options, None, "COPY FROM")
 }
 
 /// Writes the files' rows into these columns of a table: all of them, or none.

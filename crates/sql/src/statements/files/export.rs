@@ -12,8 +12,7 @@ use super::copy_to;
 use super::parse::Export;
 use super::write_options::write_options;
 use crate::cancel::begin_commit;
-use crate::catalog::create_statement::{create_statement_with, create_view_statement, foreign_key};
-use crate::catalog::{Contents, ForeignKey, RelationName, SCHEMA, Table, View, quoted};
+use crate::catalog::{RelationName, SCHEMA, quoted, script};
 use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::plan::planning;
@@ -33,7 +32,7 @@ pub(super) const LOAD_FILE: &str = "load.sql";
 /// Runs the statement.
 pub(super) async fn run(context: &StatementContext, export: Export) -> Result<Begun, SqlError> {
     // What the files say has to mean the same whatever schema is current.
-    let context = &context.clone().in_schema(SCHEMA);
+    let context = &context.without_temporary().in_schema(SCHEMA);
     let target = PathBuf::from(export.directory.trim_end_matches('/'));
     let parquet = export.options.0.iter().all(|given| given.name != "format");
     let file = if parquet { "x.parquet" } else { "" };
@@ -46,14 +45,16 @@ pub(super) async fn run(context: &StatementContext, export: Export) -> Result<Be
     let names = NameScope::now(context);
     let contents = names.contents();
     let (mut schema, mut load) = (String::new(), String::new());
-    for name in contents.schema_names().filter(|name| *name != SCHEMA) {
-        schema += &format!("CREATE SCHEMA {};\n", quoted(name));
+    for statement in script::before_tables(contents) {
+        schema += &format!("{statement};\n");
     }
-    let tables = referenced_first(contents);
-    let mut created: Vec<&RelationName> = Vec::new();
-    let mut later = String::new();
-    for (number, table) in tables.into_iter().enumerate() {
-        let query = Statement::from(format!("SELECT * FROM {}", table.name.sql()));
+    let tables = script::tables(contents, true);
+    for (number, (table, statement)) in tables.iter().enumerate() {
+        let columns = table.column_names().zip(&table.rules);
+        let columns = columns.filter(|(_, rules)| rules.generated.is_none());
+        let columns: Vec<String> = columns.map(|(name, _)| quoted(name)).collect();
+        let query = format!("SELECT {} FROM {}", columns.join(", "), table.name.sql());
+        let query = Statement::from(query);
         let ast::Statement::Query(query_tree) = parse(&query)? else {
             unreachable!("it is a query");
         };
@@ -62,14 +63,7 @@ pub(super) async fn run(context: &StatementContext, export: Export) -> Result<Be
         let path = directory.file(&file);
         let (_, written) = copy_to::write(&plan, path, options.clone()).await?;
         written.finish().await?;
-        created.push(&table.name);
-        let is_there = |key: &ForeignKey| created.contains(&&key.table);
-        schema += &format!("{};\n", create_statement_with(table, is_there));
-        for key in table.foreign_keys.iter().filter(|key| !is_there(key)) {
-            let constraint = foreign_key(key);
-            let table = table.name.sql();
-            later += &format!("ALTER TABLE {table} ADD CONSTRAINT {constraint};\n");
-        }
+        schema += &format!("{statement};\n");
         let header = if ending == "csv" { ", HEADER true" } else { "" };
         let path = target.join(&file).to_string_lossy().replace('\'', "''");
         load += &format!(
@@ -77,9 +71,11 @@ pub(super) async fn run(context: &StatementContext, export: Export) -> Result<Be
             table.name.sql()
         );
     }
-    load += &later;
-    for view in in_order(contents) {
-        schema += &format!("{};\n", create_view_statement(view));
+    for statement in script::late_keys(&tables, true) {
+        load += &format!("{statement};\n");
+    }
+    for (_, statement) in script::views(contents) {
+        schema += &format!("{statement};\n");
     }
     begin_commit()?;
     let texts = vec![(SCHEMA_FILE, schema), (LOAD_FILE, load)];
@@ -87,33 +83,6 @@ pub(super) async fn run(context: &StatementContext, export: Export) -> Result<Be
     Ok(Begun::Done {
         tag: "EXPORT DATABASE",
     })
-}
-
-/// All tables, each behind those to which its foreign keys refer, unless these form a circle.
-fn referenced_first(contents: &Contents) -> Vec<&Table> {
-    let mut left: Vec<&Table> = contents.tables().map(|table| &**table).collect();
-    let mut ordered = Vec::with_capacity(left.len());
-    while !left.is_empty() {
-        let waits = |table: &Table, key: &ForeignKey| {
-            key.table != table.name && left.iter().any(|other| other.name == key.table)
-        };
-        let mut free = left.iter();
-        let free = free.position(|table| !table.foreign_keys.iter().any(|key| waits(table, key)));
-        ordered.push(left.remove(free.unwrap_or(0)));
-    }
-    ordered
-}
-
-/// All views, each behind those that it reads.
-fn in_order(contents: &Contents) -> Vec<&View> {
-    let mut left: Vec<&View> = contents.views().map(|view| &**view).collect();
-    let mut ordered = Vec::with_capacity(left.len());
-    while !left.is_empty() {
-        let free = |view: &&View| !left.iter().any(|other| view.reads(&other.name));
-        let free = left.iter().position(free).expect("views form no circle");
-        ordered.push(left.remove(free));
-    }
-    ordered
 }
 
 /// A file's name for a table's.

@@ -9,8 +9,7 @@ use super::parse::{self, FileStatement};
 use crate::cancel::{CancelToken, STATEMENT, begin_commit};
 use crate::catalog::{RelationName, SCHEMA};
 use crate::context::StatementContext;
-use crate::error::SqlError;
-use crate::plan::files::read_options::read_options;
+use crate::error::{Mistake, SqlError};
 use crate::running::outcome::Begun;
 use crate::statements::ddl;
 use crate::statements::ddl::{exists, release};
@@ -19,15 +18,17 @@ use crate::text::parse::parse;
 use crate::text::statement::{Statement, split};
 use crate::write::locks;
 use crate::write::references::Effect;
-use datafusion::sql::sqlparser::ast::{self, SchemaName};
+use crate::write::targets::columns;
+use datafusion::sql::sqlparser::ast::{self, CommentObject, SchemaName};
 use eris_files::read_text;
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use tokio::runtime::Handle;
 
 /// Runs the statement.
 pub(super) async fn run(context: &StatementContext, directory: &str) -> Result<Begun, SqlError> {
     // Names without a schema are of the one that was left out when they were written.
-    let context = &context.clone().in_schema(SCHEMA);
+    let context = &context.without_temporary().in_schema(SCHEMA);
     let directory = PathBuf::from(directory.trim_end_matches('/'));
     let (schema, load) = (
         read(&directory, SCHEMA_FILE).await?,
@@ -37,21 +38,29 @@ pub(super) async fn run(context: &StatementContext, directory: &str) -> Result<B
     let mut creates = Vec::new();
     for text in &schema {
         let wrong = |error: SqlError| in_file(&schema_file, &error);
+        reject_unknown(text).map_err(wrong)?;
         let made = Made::by(context, &parse(text).map_err(wrong)?, text).map_err(wrong)?;
         made.reject_existing(context)?;
         creates.push((made, text));
     }
     for (made, _) in &creates {
-        if let Made::Index(table) = made
-            && !creates
-                .iter()
-                .any(|(other, _)| *other == Made::Table(table.clone()))
-        {
-            let reason = format!("it makes an index of \"{table}\", which it does not create");
+        let (what, of) = match made {
+            Made::Index(table) => ("an index", table),
+            Made::Comment(of) => ("a comment", of),
+            _ => continue,
+        };
+        let is_made = |(other, _): &(Made, _)| match other {
+            Made::Table(name) => name == of,
+            Made::View(name) => name == of && matches!(made, Made::Comment(_)),
+            _ => false,
+        };
+        if !creates.iter().any(is_made) {
+            let reason = format!("it makes {what} of \"{of}\", which it does not create");
             return Err(failed(&schema_file, reason).with_hint(Some("nothing has been imported")));
         }
     }
-    let is_late = |made: &Made| matches!(made, Made::View(_) | Made::Index(_));
+    let is_late =
+        |made: &Made| !matches!(made, Made::Schema(_) | Made::Sequence(_) | Made::Table(_));
     let (late, others): (Vec<_>, Vec<_>) = creates.into_iter().partition(|(made, _)| is_late(made));
     let mut created = Created {
         context: context.clone(),
@@ -67,9 +76,21 @@ pub(super) async fn run(context: &StatementContext, directory: &str) -> Result<B
             fill(context, &directory, text, &created.made).await?;
         }
         // Views may read any table, and an index of all rows at once takes less than one that grows.
-        for (made, text) in late {
-            create(context, text, &schema_file).await?;
-            created.made.push(made);
+        let mut waiting = VecDeque::from(late);
+        let mut deferred = 0;
+        while let Some((made, text)) = waiting.pop_front() {
+            match attempt(context, text).await {
+                Ok(_) => {
+                    created.made.push(made);
+                    deferred = 0;
+                }
+                // DuckDB writes views by their names: what one reads may come behind it.
+                Err(error) if deferred < waiting.len() && error.is(Mistake::UndefinedTable) => {
+                    waiting.push_back((made, text));
+                    deferred += 1;
+                }
+                Err(error) => return Err(in_file(&schema_file, &error)),
+            }
         }
         begin_commit()
     };
@@ -91,10 +112,15 @@ pub(super) async fn run(context: &StatementContext, directory: &str) -> Result<B
 #[derive(PartialEq)]
 enum Made {
     Schema(String),
+    Sequence(RelationName),
     Table(RelationName),
     View(RelationName),
     /// Of this table, with which it goes.
     Index(RelationName),
+    /// Of this table or view, with which it goes.
+    Comment(RelationName),
+    /// Of this schema, and what was said of it before.
+    SchemaComment(String, Option<String>),
 }
 
 impl Made {
@@ -106,6 +132,9 @@ impl Made {
         match tree {
             ast::Statement::CreateTable(create) => {
                 Ok(Made::Table(context.resolve(&create.name, text)?))
+            }
+            ast::Statement::CreateSequence { name, .. } => {
+                Ok(Made::Sequence(context.new_name(name, false, text)?))
             }
             ast::Statement::CreateView(create) => {
                 Ok(Made::View(context.resolve(&create.name, text)?))
@@ -119,6 +148,24 @@ impl Made {
             } => {
                 let last = name.0.last().and_then(|part| part.as_ident());
                 Ok(Made::Schema(last.map(normalize).unwrap_or_default()))
+            }
+            ast::Statement::Comment {
+                object_type,
+                object_name,
+                ..
+            } => {
+                let mut name = object_name.clone();
+                if *object_type == CommentObject::Schema {
+                    let schema = name.0.last().and_then(|part| part.as_ident());
+                    let schema = schema.map(normalize).unwrap_or_default();
+                    let contents = context.catalog.contents();
+                    let before = contents.schema_comment(&schema).map(str::to_owned);
+                    return Ok(Made::SchemaComment(schema, before));
+                }
+                if *object_type == CommentObject::Column {
+                    name.0.pop();
+                }
+                Ok(Made::Comment(context.resolve(&name, text)?))
             }
             _ => {
                 let words: Vec<_> = text.text().split_whitespace().take(2).collect();
@@ -134,7 +181,21 @@ impl Made {
         let contents = context.catalog.contents();
         let (kind, name) = match self {
             // It is shared with what is there.
-            Made::Schema(_) | Made::Index(_) => return Ok(()),
+            Made::Schema(_) | Made::Index(_) | Made::Comment(_) | Made::SchemaComment(..) => {
+                return Ok(());
+            }
+            Made::Sequence(name) => {
+                return match contents.sequence(name) {
+                    None => Ok(()),
+                    Some(_) => {
+                        let hint = format!(
+                            "DROP SEQUENCE {} first; nothing has been imported",
+                            name.sql()
+                        );
+                        Err(exists("sequence", name, Some(&hint)))
+                    }
+                };
+            }
             Made::Table(name) => ("TABLE", name),
             Made::View(name) => ("VIEW", name),
         };
@@ -158,7 +219,14 @@ async fn create(
     text: &Statement,
     file: &str,
 ) -> Result<bool, SqlError> {
-    let parsed = parse(text).map_err(|error| in_file(file, &error))?;
+    attempt(context, text)
+        .await
+        .map_err(|error| in_file(file, &error))
+}
+
+/// The same, with the error as it is.
+async fn attempt(context: &StatementContext, text: &Statement) -> Result<bool, SqlError> {
+    let parsed = parse(text)?;
     if let ast::Statement::CreateSchema {
         schema_name: SchemaName::Simple(name),
         ..
@@ -170,8 +238,20 @@ async fn create(
         }
     }
     let begun = STATEMENT.scope(CancelToken::new(None), ddl::run(context, parsed, text));
-    let begun = Box::pin(begun).await;
-    begun.map_err(|error| in_file(file, &error)).map(|_| true)
+    Box::pin(begun).await.map(|_| true)
+}
+
+/// Rejects what DuckDB exports and Eris does not have, by its name.
+fn reject_unknown(text: &Statement) -> Result<(), SqlError> {
+    let words = text.text().split_whitespace().take(2);
+    let words: Vec<String> = words.map(str::to_uppercase).collect();
+    match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["CREATE", "MACRO" | "FUNCTION" | "TYPE"] => Err(SqlError::not_supported(format!(
+            "IMPORT of {}",
+            words.join(" ")
+        ))),
+        _ => Ok(()),
+    }
 }
 
 async fn read(directory: &Path, name: &str) -> Result<Vec<Statement>, SqlError> {
@@ -222,8 +302,8 @@ async fn fill(
             *file = beside.to_string_lossy().into_owned();
         }
     }
-    let options = read_options(copy.options, None, "COPY FROM").map_err(wrong)?;
-    let columns: Vec<usize> = (0..table.types.len()).collect();
+    let options = copy_from::options_for(&table, copy.options).map_err(wrong)?;
+    let columns = columns(&table, &[])?;
     let load = copy_from::load(context, &table, &columns, copy.files, options);
     Box::pin(STATEMENT.scope(CancelToken::new(None), load)).await?;
     Ok(())
@@ -261,7 +341,7 @@ impl Created {
         let made = std::mem::take(&mut self.made);
         let tables = made.iter().filter_map(|made| match made {
             Made::Table(name) => Some(name.clone()),
-            Made::Schema(_) | Made::View(_) | Made::Index(_) => None,
+            _ => None,
         });
         // Somebody else's table may refer to one of them by now; it has new data objects only for new constraints.
         let released = release(&mut change, &tables.collect::<Vec<_>>());
@@ -273,10 +353,14 @@ impl Created {
                         change.remove_schema(name);
                     }
                 }
-                Made::Table(name) | Made::View(name) => {
-                    change.remove(name);
+                Made::Table(name) | Made::View(name) => change.drop_relation(name),
+                Made::Sequence(name) => change.remove_sequence(name),
+                Made::SchemaComment(name, before) => {
+                    if change.has_schema(name) {
+                        change.comment_on_schema(name, before.clone());
+                    }
                 }
-                Made::Index(_) => {}
+                Made::Index(_) | Made::Comment(_) => {}
             }
         }
         change.publish();

@@ -121,6 +121,7 @@ async fn of_query(
             max_characters: None,
             nullable: field.is_nullable(),
             default: None,
+            comment: None,
         })
         .collect();
     batch(&columns)

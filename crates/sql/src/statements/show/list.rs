@@ -1,7 +1,7 @@
-//! SHOW TABLES, SCHEMAS, DATABASES, FUNCTIONS, VIEWS: queries over the system tables.
+//! SHOW TABLES, SCHEMAS, DATABASES, FUNCTIONS, VIEWS, INDEXES: queries over the system tables.
 
 use super::describe;
-use crate::catalog::CATALOG;
+use crate::catalog::{CATALOG, TEMPORARY};
 use crate::context::StatementContext;
 use crate::error::{Mistake, SqlError};
 use crate::running::outcome::Begun;
@@ -12,7 +12,8 @@ use crate::text::identifier::normalize;
 use crate::text::parse::parse;
 use crate::text::statement::Statement;
 use datafusion::sql::sqlparser::ast::{
-    self, ObjectName, ShowStatementFilter, ShowStatementFilterPosition, ShowStatementOptions, Value,
+    self, Ident, ObjectName, ShowStatementFilter, ShowStatementFilterPosition,
+    ShowStatementOptions, Value,
 };
 
 /// Runs a SHOW statement; `None` if it is another statement.
@@ -37,7 +38,11 @@ pub(crate) async fn list(
                     "\"table\" AS table_name, rows, bytes, partitioned_by FROM eris.tables WHERE schema"
                 }
             };
-            let base = format!("SELECT {columns} = {}", literal(&schema));
+            let mut base = format!("SELECT {columns} = {}", literal(&schema));
+            // What a name without a schema may mean.
+            if show_options.show_in.is_none() && context.variables().temporary.is_some() {
+                base += &format!(" OR schema = {}", literal(TEMPORARY));
+            }
             filtered(&base, "table_name", position(show_options))
         }
         ast::Statement::ShowViews {
@@ -62,6 +67,10 @@ pub(crate) async fn list(
             let base = format!("SELECT {} AS database_name", literal(CATALOG));
             filtered(&base, "database_name", position(show_options))
         }
+        ast::Statement::ShowVariable { variable } => match indexes(context, variable, statement)? {
+            Some(query) => query,
+            None => return Ok(None),
+        },
         ast::Statement::ShowFunctions { filter } => filtered(
             "SELECT name AS function_name, kind, usage FROM eris.functions",
             "function_name",
@@ -70,6 +79,30 @@ pub(crate) async fn list(
         _ => return Ok(None),
     };
     run(context, &query).await.map(Some)
+}
+
+/// `SHOW INDEXES [FROM table]`, which the parser takes for a setting.
+fn indexes(
+    context: &StatementContext,
+    words: &[Ident],
+    statement: &Statement,
+) -> Result<Option<String>, SqlError> {
+    let plain: Vec<String> = words.iter().map(normalize).collect();
+    let plain: Vec<&str> = plain.iter().map(String::as_str).collect();
+    let condition = match plain.as_slice() {
+        ["index" | "indexes"] => format!("schema = {}", literal(&context.current_schema)),
+        ["index" | "indexes", "from" | "in", table @ ..] if !table.is_empty() => {
+            let name = ObjectName::from(words[words.len() - table.len()..].to_vec());
+            let name = context.table(&name, statement)?.name.clone();
+            let (schema, name) = (literal(&name.schema), literal(&name.name));
+            format!("schema = {schema} AND \"table\" = {name}")
+        }
+        _ => return Ok(None),
+    };
+    Ok(Some(format!(
+        "SELECT \"table\" AS table_name, name AS index_name, columns, kind, \"unique\" AS is_unique \
+         FROM eris.indexes WHERE {condition}"
+    )))
 }
 
 /// Runs a query that we have written ourselves, in one stream: its rows come in the order in which they are computed,

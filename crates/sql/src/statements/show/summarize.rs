@@ -19,6 +19,7 @@ use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Int64Type};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::sql::sqlparser::ast::{self, SetExpr, TableFactor};
+use eris_exact::text::{has_own_text, strings};
 use eris_exact::types::sql_name;
 use futures::StreamExt;
 use std::fmt::Write;
@@ -126,7 +127,7 @@ fn figures(name: &str, data_type: &DataType) -> [String; FIGURES] {
     let distinct = |of: &str| format!("approx_distinct({of})");
     let (ends, distinct) = match data_type {
         DataType::Null => ([null(), null()], "0".to_owned()),
-        DataType::Float32 | DataType::Float64 => {
+        data_type if data_type.is_floating() || has_own_text(data_type) => {
             (ends(), distinct(&format!("CAST({name} AS VARCHAR)")))
         }
         data_type if data_type.is_nested() => ([null(), null()], distinct(name)),
@@ -179,7 +180,10 @@ fn integer(array: &ArrayRef) -> i64 {
 }
 
 fn as_text(array: &ArrayRef) -> Result<Option<String>, SqlError> {
-    let texts = cast(array, &DataType::Utf8View);
+    let texts = match has_own_text(array.data_type()) {
+        true => strings(array),
+        false => cast(array, &DataType::Utf8View),
+    };
     let texts = texts.map_err(|error| SqlError::from_datafusion(error.into()))?;
     let texts = texts.as_string_view();
     Ok(texts.is_valid(0).then(|| texts.value(0).to_owned()))

@@ -4,7 +4,9 @@ use super::{Search, found};
 use crate::error::{Mistake, SqlError};
 use crate::text::identifier::normalize;
 use crate::text::parse::{STRUCT, place_of, place_of_expr};
+use crate::text::shorthand;
 use crate::text::using::constraint;
+use crate::text::wildcards::COLUMNS;
 use datafusion::execution::FunctionRegistry;
 use datafusion::sql::sqlparser::ast::{
     Expr, Function, FunctionArguments, JoinConstraint, Query, Select, Visitor,
@@ -17,18 +19,27 @@ use std::ops::ControlFlow;
 const PLANNED: [&str; 5] = ["unnest", "map", "make_map", "struct", STRUCT];
 
 /// Functions that make rows.
-const TABLE_FUNCTIONS: [&str; 2] = ["generate_series", "range"];
+const TABLE_FUNCTIONS: [&str; 3] = ["generate_series", "glob", "range"];
 
 /// There is a function of this name.
 pub(super) fn known(function: &Function, registry: &dyn FunctionRegistry) -> Search {
     let name = name(function);
     let is_known = match function.over {
         Some(_) => registry.udwf(&name).is_ok() || registry.udaf(&name).is_ok(),
-        None => registry.udf(&name).is_ok() || registry.udaf(&name).is_ok(),
+        None => {
+            registry.udf(&name).is_ok()
+                || registry.udaf(&name).is_ok()
+                || registry.higher_order_function(&name).is_ok()
+                || shorthand::knows(&name)
+        }
     };
     // A name without arguments, such as CURRENT_USER, may be a column.
     let is_call = !matches!(function.args, FunctionArguments::None);
     if is_known || !is_call || PLANNED.contains(&name.as_str()) {
+        return Search::Continue(());
+    }
+    // It has been written out where it may stand.
+    if name == COLUMNS {
         return Search::Continue(());
     }
     if name == "values" {
@@ -54,7 +65,8 @@ pub(super) fn known(function: &Function, registry: &dyn FunctionRegistry) -> Sea
 
 /// What may have been meant.
 fn instead_of(name: &str, function: &Function, registry: &dyn FunctionRegistry) -> String {
-    if name.starts_with("read_") || TABLE_FUNCTIONS.contains(&name) {
+    if name.starts_with("read_") || name.starts_with("parquet_") || TABLE_FUNCTIONS.contains(&name)
+    {
         return format!("it is a table function: SELECT * FROM {name}(…)");
     }
     let mut names: Vec<String> = match function.over {

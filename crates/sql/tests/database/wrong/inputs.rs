@@ -1,6 +1,6 @@
-//! Any bytes as SQL, as a CSV file and as a JSON file: there is an answer or an error in the user's terms, never a
-//! panic or an internal error. `crates/sql/fuzz` chooses bytes by coverage; the test beside this changes its seeds at
-//! random.
+//! Any bytes as SQL, and as files of CSV, JSON, Parquet and Arrow: there is an answer or an error in the user's terms,
+//! never a panic or an internal error. `crates/sql/fuzz` chooses bytes by coverage; the test beside this changes its
+//! seeds at random.
 
 use eris_engine::{Engine, Settings};
 use eris_numa::{HugePages, Topology};
@@ -83,6 +83,18 @@ impl Inputs {
     /// All of it is the file.
     pub fn json(&self, input: &[u8]) {
         self.file("input.json", input, |path| format!("read_json('{path}')"));
+    }
+
+    /// All of it is the file.
+    pub fn parquet(&self, input: &[u8]) {
+        self.file("input.parquet", input, |path| {
+            format!("read_parquet('{path}')")
+        });
+    }
+
+    /// All of it is the file.
+    pub fn arrow(&self, input: &[u8]) {
+        self.file("input.arrow", input, |path| format!("'{path}'"));
     }
 
     /// Reads a file whole, and counts its rows without looking at them: the same number, unless a row is wrong.

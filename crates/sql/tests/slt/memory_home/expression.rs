@@ -10,6 +10,7 @@ use datafusion::arrow::compute::kernels::{boolean, cast, cmp, numeric};
 use datafusion::arrow::compute::{self, CastOptions, interleave, take};
 use datafusion::arrow::datatypes::{DataType, TimeUnit};
 use datafusion::arrow::error::ArrowError;
+use eris_exact::scalar::to_datafusion;
 use eris_fragment::{BinaryOp, Expr, FragmentError, Scalar, Value};
 use std::sync::Arc;
 
@@ -246,6 +247,13 @@ fn one(scalar: &Scalar) -> Result<ArrayRef, ArrowError> {
         (Value::Integer(value), DataType::Decimal128(precision, scale)) => {
             let array = Decimal128Array::from(vec![*value]);
             Arc::new(array.with_precision_and_scale(*precision, *scale)?)
+        }
+        (Value::Bytes(_), _)
+        | (Value::Integer(_), DataType::FixedSizeBinary(_) | DataType::Interval(_)) => {
+            let value = to_datafusion(scalar).expect("a value of its own type");
+            value
+                .to_array()
+                .map_err(|error| ArrowError::from_external_error(Box::new(error)))?
         }
         (Value::Integer(value), DataType::UInt64) => {
             Arc::new(UInt64Array::from(vec![*value as u64]))

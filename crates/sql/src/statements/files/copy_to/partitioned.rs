@@ -17,12 +17,11 @@ use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::arrow::row::{OwnedRow, RowConverter, SortField};
-use datafusion::arrow::util::display::ArrayFormatter;
 use datafusion::error::{DataFusionError, Result as PlanResult};
 use datafusion::logical_expr::{Expr, LogicalPlanBuilder, SortExpr};
 use datafusion::physical_plan::SendableRecordBatchStream;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use eris_files::{DirectoryUnderWay, VALUE_FORMAT, WriteOptions, partition_directory};
+use eris_files::{DirectoryUnderWay, VALUE_FORMAT, WriteOptions, formatter, partition_directory};
 use futures::{TryStreamExt, stream};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -145,7 +144,7 @@ impl Runs {
         state.current = Some(state.converter.convert_columns(&keys)?.row(0).owned());
         let mut values = Vec::with_capacity(keys.len());
         for key in &keys {
-            let shown = ArrayFormatter::try_new(key, &VALUE_FORMAT)?;
+            let shown = formatter(key, &VALUE_FORMAT)?;
             let is_null = key.logical_nulls().is_some_and(|nulls| nulls.is_null(0));
             values.push((!is_null).then(|| shown.value(0).to_string()));
         }

@@ -7,7 +7,7 @@ use crate::error::{Mistake, SqlError};
 use crate::statements::ddl::columns::{
     add_checks, add_unique, column, columns_of, default_value, rename_in,
 };
-use crate::statements::ddl::excerpt_of;
+use crate::statements::ddl::{excerpt_of, generated, sequence};
 use crate::text::identifier::normalize;
 use crate::text::mistakes::unknown_type;
 use crate::text::statement::Statement;
@@ -38,11 +38,21 @@ impl Altered {
             return Err(SqlError::not_supported("ADD COLUMN … PRIMARY KEY")
                 .at(excerpt_of(&definition.name, statement)));
         }
+        if added.identity.is_some() {
+            let hint = "CREATE SEQUENCE, and ADD COLUMN … DEFAULT nextval('…')";
+            return Err(
+                SqlError::not_supported("ADD COLUMN … AS IDENTITY or SERIAL")
+                    .at(excerpt_of(&definition.name, statement))
+                    .with_hint(Some(hint)),
+            );
+        }
         let unique = added.unique.clone();
         let mut fields = self.fields();
         fields.push(Arc::new(added.field));
-        self.set_fields(fields);
         self.definition.rules.push(added.rules);
+        let Definition { name, rules, .. } = &mut self.definition;
+        generated::resolve(context, name, &mut fields, rules, statement)?;
+        self.set_fields(fields);
         self.sources.push(ColumnSource::Default);
         let Definition {
             name,
@@ -85,9 +95,16 @@ impl Altered {
         if self.is_key(&plain) {
             return Err(rejected("it is part of the PRIMARY KEY".into(), None));
         }
+        if let Some(of) = self.generated_of(&plain) {
+            let reason = format!("generated column \"{of}\" is computed from it");
+            return Err(rejected(reason, Some("DROP that COLUMN first")));
+        }
         let uniques = &mut self.definition.uniques;
         // As a CHECK: what is of this column alone goes with it.
-        let wide = |unique: &&Unique| unique.columns.contains(&plain) && unique.columns.len() > 1;
+        // Whether an index of it may go is asked when the others are taken over.
+        let wide = |unique: &&Unique| {
+            unique.is_constraint() && unique.columns.contains(&plain) && unique.columns.len() > 1
+        };
         if let Some(unique) = uniques.iter().find(wide)
             && !cascade
         {
@@ -173,6 +190,14 @@ impl Altered {
         for (_, key) in &mut self.incoming {
             rename(&mut key.referenced);
         }
+        for generated in self
+            .definition
+            .rules
+            .iter_mut()
+            .filter_map(|rules| rules.generated.as_mut())
+        {
+            rename_in(&mut generated.expr, &old, &new);
+        }
         for check in &mut self.definition.checks {
             rename_in(&mut check.expr, &old, &new);
         }
@@ -191,8 +216,37 @@ impl Altered {
         let mut fields = self.fields();
         let field = fields[position].as_ref().clone();
         let keyed = self.is_key(field.name());
+        if let AlterColumnOperation::SetDataType { .. } = operation
+            && let Some(of) = self.generated_of(field.name())
+        {
+            let message = format!(
+                "the type of column \"{}\" cannot be changed: generated column \"{of}\" is computed from it",
+                field.name()
+            );
+            return Err(SqlError::invalid(Mistake::DependentObjects, message)
+                .at(place())
+                .with_hint(Some("DROP that COLUMN first")));
+        }
         let rules = &mut self.definition.rules[position];
         match operation {
+            AlterColumnOperation::SetDefault { .. } | AlterColumnOperation::SetDataType { .. }
+                if rules.generated.is_some() =>
+            {
+                let message = format!("column \"{}\" is generated", field.name());
+                return Err(
+                    SqlError::invalid(Mistake::InvalidColumnDefinition, message).at(place())
+                );
+            }
+            AlterColumnOperation::SetDefault { .. }
+            | AlterColumnOperation::DropDefault
+            | AlterColumnOperation::DropNotNull
+                if rules.identity.is_some() =>
+            {
+                let message = format!("column \"{}\" numbers rows", field.name());
+                return Err(
+                    SqlError::invalid(Mistake::InvalidColumnDefinition, message).at(place())
+                );
+            }
             AlterColumnOperation::SetNotNull => {
                 self.recheck = true;
                 fields[position] = Arc::new(field.with_nullable(false));
@@ -226,7 +280,15 @@ impl Altered {
                 // A shorter text has to be looked for.
                 self.recheck |= known.max_characters.is_some();
                 rules.max_characters = known.max_characters;
+                let known_type = known.data_type.clone();
                 let field = field.with_data_type(known.data_type);
+                if rules.identity.is_some() && !sequence::is_integer(&known_type) {
+                    let message =
+                        format!("column \"{}\" numbers rows: it is an integer", field.name());
+                    return Err(
+                        SqlError::invalid(Mistake::InvalidColumnDefinition, message).at(place())
+                    );
+                }
                 if let Some(default) = &rules.default {
                     let expr = default.expr.clone();
                     let default = default_value(context, &expr, &field, rules, statement).await;
@@ -304,6 +366,17 @@ impl Altered {
                 .at(excerpt_of(name, statement)));
         }
         Ok(())
+    }
+
+    /// A generated column that is computed from this one.
+    fn generated_of(&self, column: &str) -> Option<String> {
+        let rules = self.definition.rules.iter();
+        let mut columns = rules.zip(self.definition.schema.fields());
+        columns.find_map(|(rules, field)| {
+            let generated = rules.generated.as_ref()?;
+            let names = columns_of(&generated.expr);
+            names.contains(column).then(|| field.name().clone())
+        })
     }
 
     /// Whether a column is part of the PRIMARY KEY.

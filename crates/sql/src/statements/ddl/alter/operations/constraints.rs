@@ -1,15 +1,15 @@
 //! Constraints that are added, dropped or renamed.
 
 use super::Altered;
-use crate::catalog::{Definition, ForeignKey, RelationName};
+use crate::catalog::{Definition, ForeignKey, RelationName, quoted};
 use crate::context::StatementContext;
 use crate::error::{Mistake, SqlError};
 use crate::statements::ddl::columns::{
     NamedColumns, add_checks, add_unique, table_check, table_key, table_unique,
 };
 use crate::statements::ddl::create_table::primary_key;
-use crate::statements::ddl::excerpt_of;
 use crate::statements::ddl::references::{self, WrittenKey};
+use crate::statements::ddl::{excerpt_of, generated};
 use crate::text::identifier::normalize;
 use crate::text::statement::Statement;
 use datafusion::sql::sqlparser::ast::{self, Ident};
@@ -128,6 +128,8 @@ impl Altered {
         }
         let mut fields = self.fields();
         let key = primary_key(&mut fields, named, columns, &table, statement)?;
+        let Definition { schema, rules, .. } = &self.definition;
+        generated::reject("PRIMARY KEY", &key.columns, schema, rules)?;
         if self.definition.has_constraint(&key.name) {
             let message = format!(
                 "table \"{table}\" has a constraint \"{}\" already",
@@ -154,8 +156,14 @@ impl Altered {
         if key.as_ref().is_some_and(|key| key.name == plain) {
             return Ok(Constraint::Key);
         }
-        if let Some(unique) = uniques.iter().position(|unique| unique.name == plain) {
-            return Ok(Constraint::Unique(unique));
+        if let Some(position) = uniques.iter().position(|unique| unique.name == plain) {
+            if uniques[position].of_index {
+                let message = format!("\"{plain}\" is an index, not a constraint");
+                return Err(SqlError::invalid(Mistake::WrongObjectType, message)
+                    .at(excerpt_of(name, statement))
+                    .with_hint(Some(format!("DROP INDEX {}", quoted(&plain)))));
+            }
+            return Ok(Constraint::Unique(position));
         }
         let mut foreign = foreign_keys.iter();
         if let Some(key) = foreign.position(|key| key.name == plain) {

@@ -1,0 +1,60 @@
+//! Which subqueries stay with DataFusion: those whose conditions it can pull up into a join.
+
+use datafusion::common::Result;
+use datafusion::common::tree_node::TreeNode;
+use datafusion::logical_expr::utils::split_conjunction;
+use datafusion::logical_expr::{Expr, LogicalPlan, check_subquery_expr};
+use datafusion::optimizer::decorrelate::PullUpCorrelatedExpr;
+
+/// Whether DataFusion makes a join of the subquery of an expression of this node.
+pub(crate) fn is_pulled_up(expr: &Expr, node: &LogicalPlan) -> Result<bool> {
+    let is_filter = matches!(node, LogicalPlan::Filter(_));
+    let is_value = matches!(expr, Expr::ScalarSubquery(_));
+    let is_place = is_filter || is_value && matches!(node, LogicalPlan::Projection(_));
+    if !is_place {
+        return Ok(false);
+    }
+    let (subquery, pull_up) = match expr {
+        Expr::ScalarSubquery(subquery) => {
+            if check_subquery_expr(node, &subquery.subquery, expr).is_err() {
+                return Ok(false);
+            }
+            let pull_up = PullUpCorrelatedExpr::new().with_need_handle_count_bug(true);
+            (subquery, pull_up)
+        }
+        Expr::Exists(exists) => {
+            let pull_up = PullUpCorrelatedExpr::new().with_exists_sub_query(true);
+            (&exists.subquery, pull_up)
+        }
+        Expr::InSubquery(membership) => {
+            // Below NOT, and so wherever the optimizer may make NOT IN of it, it would become a join that takes one
+            // pair of columns, while what ties the subquery is another.
+            let is_condition = match node {
+                LogicalPlan::Filter(filter) => split_conjunction(&filter.predicate).contains(&expr),
+                _ => false,
+            };
+            if membership.negated || !is_condition {
+                return Ok(false);
+            }
+            let Some(inside) = membership.subquery.subquery.head_output_expr()? else {
+                return Ok(false);
+            };
+            let equal = membership.expr.as_ref().clone().eq(inside);
+            let pull_up = PullUpCorrelatedExpr::new().with_in_predicate_opt(Some(equal));
+            (&membership.subquery, pull_up)
+        }
+        _ => return Ok(false),
+    };
+    can_pull_up(&subquery.subquery, pull_up).map(|pulled| pulled.is_some())
+}
+
+/// What DataFusion has pulled up, unless it cannot.
+pub(super) fn can_pull_up(
+    subquery: &LogicalPlan,
+    mut pull_up: PullUpCorrelatedExpr,
+) -> Result<Option<PullUpCorrelatedExpr>> {
+    match subquery.clone().rewrite(&mut pull_up) {
+        Ok(_) => Ok(pull_up.can_pull_up.then_some(pull_up)),
+        Err(_) => Ok(None),
+    }
+}

@@ -1,0 +1,102 @@
+//! Strings beside BLOB and UUID values become such values, as strings beside numbers become numbers.
+
+use super::{by_function, is_binary, is_uuid};
+use crate::comparison::ONE_OF;
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{DFSchema, Result, plan_err};
+use datafusion::logical_expr::expr::{Between, BinaryExpr, InList};
+use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
+use datafusion::logical_expr::{Expr, ExprSchemable};
+use datafusion::sql::sqlparser::ast::BinaryOperator;
+
+/// The expression with its strings as values of the type that is beside them.
+///
+/// # Errors
+/// LIKE of such a value.
+pub(super) fn rewrite(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    if let Expr::Like(like) | Expr::SimilarTo(like) = &expr
+        && let Ok(of) = like.expr.get_type(schema)
+        && is_binary(&of)
+    {
+        return plan_err!("There isn't a common type to coerce {of} and Utf8 in LIKE expression");
+    }
+    let changed = operands(&mut expr)
+        .into_iter()
+        .any(|operands| become_one(operands, schema));
+    Ok(Transformed::new_transformed(expr, changed))
+}
+
+/// Does so for operators when they are planned: DataFusion compares their types already then.
+#[derive(Debug)]
+pub(crate) struct Beside;
+
+impl ExprPlanner for Beside {
+    fn plan_binary_op(
+        &self,
+        mut expr: RawBinaryExpr,
+        schema: &DFSchema,
+    ) -> Result<PlannerResult<RawBinaryExpr>> {
+        use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
+        if matches!(expr.op, Eq | NotEq | Lt | LtEq | Gt | GtEq) {
+            become_one(vec![&mut expr.left, &mut expr.right], schema);
+        }
+        Ok(PlannerResult::Original(expr))
+    }
+}
+
+/// The operands of an expression that are of one type.
+fn operands(expr: &mut Expr) -> Vec<Vec<&mut Expr>> {
+    match expr {
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if op.supports_propagation() => {
+            vec![vec![left, right]]
+        }
+        Expr::Between(Between {
+            expr, low, high, ..
+        }) => vec![vec![expr, low, high]],
+        Expr::InList(InList { expr, list, .. }) => {
+            vec![std::iter::once(&mut **expr).chain(list).collect()]
+        }
+        Expr::ScalarFunction(function) if ONE_OF.contains(&function.func.name()) => {
+            vec![function.args.iter_mut().collect()]
+        }
+        Expr::Case(case) => {
+            let (mut whens, mut results) = (Vec::new(), Vec::new());
+            for (when, then) in &mut case.when_then_expr {
+                whens.push(&mut **when);
+                results.push(&mut **then);
+            }
+            results.extend(case.else_expr.as_deref_mut());
+            match case.expr.as_deref_mut() {
+                Some(operand) => whens.push(operand),
+                None => whens.clear(),
+            }
+            vec![whens, results]
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Whether there were strings beside BLOB or UUID values.
+fn become_one(mut operands: Vec<&mut Expr>, schema: &DFSchema) -> bool {
+    let types = operands.iter().map(|operand| operand.get_type(schema));
+    // What has no type, such as a parameter, gets one later.
+    let types: Vec<_> = types.map(|of| of.unwrap_or(DataType::Null)).collect();
+    let Some(of) = types.iter().find(|of| is_binary(of)) else {
+        return false;
+    };
+    let to = match is_uuid(of) {
+        true => of.clone(),
+        false => DataType::BinaryView,
+    };
+    let mut changed = false;
+    for (operand, from) in operands.iter_mut().zip(&types) {
+        if from.is_string()
+            && let Some(value) = by_function(operand, from, &to, false)
+        {
+            **operand = value;
+            changed = true;
+        }
+    }
+    changed
+}

@@ -1,0 +1,192 @@
+//! What a query has to know of its own tables before it can be written out: their columns for `COLUMNS(…)` and
+//! `* RENAME`, and the values of a column for PIVOT.
+//!
+//! ```text
+//! SELECT min(COLUMNS(*)) FROM t      asks   SELECT * FROM t        for its columns
+//! SELECT min(t.a) AS a, min(t.b) AS b FROM t                       is what the answer makes of it
+//! ```
+//!
+//! Nothing here knows the catalogue. Whoever does plans the query that is asked, and hands its columns over. Then the
+//! next question is looked for, until there is none. Inner queries come first, so what is asked has no questions
+//! itself.
+
+use crate::error::SqlError;
+use crate::text::pivot;
+use crate::text::wildcards;
+use datafusion::sql::sqlparser::ast::{
+    Ident, Query, Select, SetExpr, TableFactor, VisitorMut, With,
+};
+use eris_syntax::walk_mut;
+use std::ops::ControlFlow;
+
+/// What has to be known.
+pub(crate) enum Question {
+    /// The columns of this query.
+    Columns(Query),
+    /// The rows of this query, which has one column of strings.
+    Values(Query),
+}
+
+/// A column of a query that was asked for.
+pub(crate) struct KnownColumn {
+    /// What it is reached by, its name the last part.
+    pub path: Vec<Ident>,
+    pub name: String,
+}
+
+/// What is known now.
+pub(crate) enum Answer {
+    Columns(Vec<KnownColumn>),
+    Values(Vec<String>),
+}
+
+/// The first question of a query.
+///
+/// # Errors
+/// What could not be answered, whatever the tables have.
+pub(crate) fn first(query: &mut Query) -> Result<Option<Question>, SqlError> {
+    match walk_mut(query, &mut Places::new(None)) {
+        ControlFlow::Continue(()) => Ok(None),
+        ControlFlow::Break(found) => found.map(Some).map_err(|error| *error),
+    }
+}
+
+/// Writes the place of the first question out.
+///
+/// # Errors
+/// A column that is not there.
+pub(crate) fn settle(query: &mut Query, answer: Answer) -> Result<(), SqlError> {
+    match walk_mut(query, &mut Places::new(Some(answer))) {
+        ControlFlow::Break(Err(error)) => Err(*error),
+        _ => Ok(()),
+    }
+}
+
+/// Looks for the first place that has a question: asks it, or settles it with the answer.
+struct Places {
+    answer: Option<Answer>,
+    scopes: Vec<Scope>,
+}
+
+/// A query around the place.
+struct Scope {
+    with: Option<With>,
+    /// Queries in it that have been entered: those of WITH come first.
+    entered: usize,
+}
+
+type Found = Result<Question, Box<SqlError>>;
+
+impl Places {
+    fn new(answer: Option<Answer>) -> Self {
+        Places {
+            answer,
+            scopes: Vec::new(),
+        }
+    }
+
+    /// A question about this list's tables, below the WITH of the queries around it.
+    fn ask(&self, question: Question) -> Question {
+        match question {
+            Question::Columns(query) => Question::Columns(self.within(query)),
+            Question::Values(query) => Question::Values(self.within(query)),
+        }
+    }
+
+    fn within(&self, mut query: Query) -> Query {
+        for (depth, scope) in self.scopes.iter().enumerate().rev() {
+            let Some(with) = &scope.with else {
+                continue;
+            };
+            let mut with = with.clone();
+            let is_in_with =
+                depth + 1 < self.scopes.len() && scope.entered <= with.cte_tables.len();
+            if is_in_with {
+                with.cte_tables.truncate(scope.entered);
+                let own = with.cte_tables.pop();
+                // A recursive query has the columns of its first part.
+                if let Some(mut own) = own
+                    && with.recursive
+                    && let SetExpr::SetOperation { left, .. } = *own.query.body
+                {
+                    own.query.body = left;
+                    with.cte_tables.push(own);
+                }
+            }
+            if with.cte_tables.is_empty() {
+                continue;
+            }
+            if query.with.is_some() {
+                query = of_body(SetExpr::Query(Box::new(query)));
+            }
+            query.with = Some(with);
+        }
+        query
+    }
+
+    /// The question of a place, or its answer put there; `None` if the place has no question.
+    fn meet(
+        &mut self,
+        question: Result<Option<Question>, SqlError>,
+        settle: impl FnOnce(Answer) -> Result<(), SqlError>,
+    ) -> ControlFlow<Found> {
+        match (question, self.answer.take()) {
+            (Ok(None), answer) => {
+                self.answer = answer;
+                ControlFlow::Continue(())
+            }
+            (Err(error), _) => ControlFlow::Break(Err(Box::new(error))),
+            (Ok(Some(question)), None) => ControlFlow::Break(Ok(self.ask(question))),
+            (Ok(Some(question)), Some(answer)) => match settle(answer) {
+                Ok(()) => ControlFlow::Break(Ok(question)),
+                Err(error) => ControlFlow::Break(Err(Box::new(error))),
+            },
+        }
+    }
+}
+
+impl VisitorMut for Places {
+    type Break = Found;
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Found> {
+        if let Some(around) = self.scopes.last_mut() {
+            around.entered += 1;
+        }
+        self.scopes.push(Scope {
+            with: query.with.clone(),
+            entered: 0,
+        });
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<Found> {
+        self.scopes.pop();
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_table_factor(&mut self, table: &mut TableFactor) -> ControlFlow<Found> {
+        let question = pivot::question(table);
+        self.meet(question, |answer| pivot::settle(table, answer))
+    }
+
+    fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<Found> {
+        let question = wildcards::question(select);
+        self.meet(question, |answer| wildcards::settle(select, answer))
+    }
+}
+
+/// A query that is nothing but this.
+pub(super) fn of_body(body: SetExpr) -> Query {
+    Query {
+        with: None,
+        body: Box::new(body),
+        order_by: None,
+        limit_clause: None,
+        fetch: None,
+        locks: Vec::new(),
+        for_clause: None,
+        settings: None,
+        format_clause: None,
+        pipe_operators: Vec::new(),
+    }
+}

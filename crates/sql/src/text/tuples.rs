@@ -1,0 +1,209 @@
+//! Tuples in IN, and lists in ANY, with NULL as SQL has it.
+//!
+//! ```text
+//! (a, b) IN ((1, 2), (3, 4))    (a = 1 AND b = 2) OR (a = 3 AND b = 4)
+//! (a, b) IN (SELECT c, d …)     EXISTS (SELECT 1 FROM (SELECT c, d …) AS q(x, y) WHERE x = a AND y = b)
+//! (a, b) NOT IN (SELECT …)      NOT EXISTS (… WHERE (x = a AND y = b) IS NOT FALSE)
+//! x = ANY (list)                CASE WHEN x = ANY (list) THEN TRUE WHEN list has NULL THEN NULL ELSE …
+//! ```
+//!
+//! `IN (SELECT …)` is NULL, too, if a row of the query might be the tuple, were it not for a NULL. Between the ANDs of
+//! WHERE, NULL is as good as FALSE. Elsewhere it is rejected: there is no join for it.
+
+use crate::error::SqlError;
+use crate::text::identifier::without_places;
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, Expr, Query, Select, SetExpr, TableFactor, UnaryOperator, VisitorMut,
+};
+use datafusion::sql::sqlparser::parser::Parser;
+use eris_syntax::{ErisDialect, walk_mut};
+use std::ops::ControlFlow;
+
+/// Writes them out anywhere in a query.
+///
+/// # Errors
+/// `(a, b) IN (SELECT …)` elsewhere than in WHERE.
+pub(super) fn write_out(query: &mut Query) -> Result<(), SqlError> {
+    match walk_mut(query, &mut Tuples) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(error) => Err(*error),
+    }
+}
+
+struct Tuples;
+
+impl VisitorMut for Tuples {
+    type Break = Box<SqlError>;
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Self::Break> {
+        if let Some(condition) = &mut select.selection {
+            conjuncts(condition);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Self::Break> {
+        let longer = match expr {
+            Expr::InList {
+                expr: tuple,
+                list,
+                negated,
+            } => in_list(tuple, list, *negated),
+            Expr::InSubquery { expr: tuple, .. } if parts(tuple).is_some() => {
+                let what = "(a, b) IN (SELECT …) elsewhere than between the ANDs of WHERE";
+                let error = SqlError::not_supported(what);
+                let hint = "WHERE EXISTS (SELECT 1 FROM t WHERE t.c = a AND t.d = b)";
+                return ControlFlow::Break(Box::new(error.with_hint(Some(hint))));
+            }
+            Expr::AnyOp { right, .. } if !matches!(**right, Expr::Subquery(_)) => {
+                let list = (**right).clone();
+                Some(any_of(expr.clone(), &list))
+            }
+            _ => None,
+        };
+        if let Some(longer) = longer {
+            *expr = longer;
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Conditions all of which have to be TRUE: there NULL is as good as FALSE.
+fn conjuncts(condition: &mut Expr) {
+    match condition {
+        Expr::Nested(inner) => conjuncts(inner),
+        Expr::BinaryOp {
+            left,
+            op: BinaryOperator::And,
+            right,
+        } => {
+            conjuncts(left);
+            conjuncts(right);
+        }
+        Expr::InSubquery {
+            expr,
+            subquery,
+            negated,
+        } => {
+            if let Some(parts) = parts(expr) {
+                *condition = match negated {
+                    true => not(exists(&parts, subquery, " IS NOT FALSE")),
+                    false => exists(&parts, subquery, ""),
+                };
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The parts of a tuple.
+fn parts(expr: &Expr) -> Option<Vec<Expr>> {
+    match expr {
+        Expr::Tuple(parts) if parts.len() > 1 => Some(parts.clone()),
+        Expr::Nested(inner) => parts_of_nested(inner),
+        _ => None,
+    }
+}
+
+fn parts_of_nested(inner: &Expr) -> Option<Vec<Expr>> {
+    match inner {
+        Expr::Tuple(_) | Expr::Nested(_) => parts(inner),
+        _ => None,
+    }
+}
+
+fn in_list(tuple: &Expr, list: &[Expr], negated: bool) -> Option<Expr> {
+    let parts = parts(tuple)?;
+    let rows: Option<Vec<_>> = list
+        .iter()
+        .map(|row| self::parts(row).filter(|row| row.len() == parts.len()))
+        .collect();
+    let rows = rows?.into_iter().map(|row| {
+        let pairs = parts.iter().cloned().zip(row);
+        let equal =
+            pairs.map(|(left, right)| binary(nested(left), BinaryOperator::Eq, nested(right)));
+        nested(balanced(equal.collect(), &BinaryOperator::And))
+    });
+    let any = nested(balanced(rows.collect(), &BinaryOperator::Or));
+    Some(match negated {
+        true => not(any),
+        false => any,
+    })
+}
+
+/// A tree of one operator that is no deeper than it has to be.
+fn balanced(mut parts: Vec<Expr>, operator: &BinaryOperator) -> Expr {
+    match parts.len() {
+        1 => parts.remove(0),
+        several => {
+            let right = parts.split_off(several / 2);
+            let [left, right] = [parts, right].map(|part| match part.len() {
+                1 => balanced(part, operator),
+                _ => nested(balanced(part, operator)),
+            });
+            binary(left, operator.clone(), right)
+        }
+    }
+}
+
+/// Whether the query has a row that is the tuple, or, with these words behind the comparison, may be.
+fn exists(parts: &[Expr], subquery: &Query, behind: &str) -> Expr {
+    let names: Vec<_> = (0..parts.len())
+        .map(|number| format!("\"in({number}\""))
+        .collect();
+    let compared = parts.iter().zip(&names);
+    let compared = compared.map(|(part, name)| format!("{name} = ({part})"));
+    let compared: Vec<_> = compared.collect();
+    let text = format!(
+        "EXISTS (SELECT 1 FROM (SELECT 1) AS \"in(\"({}) WHERE ({}){behind})",
+        names.join(", "),
+        compared.join(" AND ")
+    );
+    let mut expr = expression(&text);
+    if let Expr::Exists {
+        subquery: around, ..
+    } = &mut expr
+        && let SetExpr::Select(select) = &mut *around.body
+        && let TableFactor::Derived {
+            subquery: inner, ..
+        } = &mut select.from[0].relation
+    {
+        **inner = subquery.clone();
+    }
+    expr
+}
+
+/// ANY over a list that may have a NULL.
+fn any_of(any: Expr, list: &Expr) -> Expr {
+    let text = format!(
+        "CASE WHEN {any} THEN TRUE WHEN array_position({list}, NULL, 1) IS NOT NULL THEN NULL ELSE {any} END"
+    );
+    nested(expression(&text))
+}
+
+fn expression(text: &str) -> Expr {
+    let parser = Parser::new(&ErisDialect).try_with_sql(text);
+    let parsed = parser.and_then(|mut parser| parser.parse_expr());
+    let mut parsed = parsed.expect("expressions of a tree are expressions as text");
+    without_places(&mut parsed);
+    parsed
+}
+
+fn binary(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
+    Expr::BinaryOp {
+        left: Box::new(left),
+        op,
+        right: Box::new(right),
+    }
+}
+
+fn nested(expr: Expr) -> Expr {
+    Expr::Nested(Box::new(expr))
+}
+
+fn not(expr: Expr) -> Expr {
+    Expr::UnaryOp {
+        op: UnaryOperator::Not,
+        expr: Box::new(expr),
+    }
+}
