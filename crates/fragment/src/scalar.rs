@@ -67,6 +67,21 @@ impl Type {
     pub fn is_grouped(&self) -> bool {
         !matches!(self, Type::Blob | Type::Interval)
     }
+
+    /// Whether arithmetic works on values of the type.
+    pub fn is_number(&self) -> bool {
+        !matches!(
+            self,
+            Type::Boolean
+                | Type::String
+                | Type::Blob
+                | Type::Uuid
+                | Type::Interval
+                | Type::Date
+                | Type::Time { .. }
+                | Type::Timestamp { .. }
+        )
+    }
 }
 
 impl fmt::Display for Type {

@@ -230,7 +230,7 @@ impl Compiler<'_> {
         right: &Expr,
     ) -> Result<ExpressionNode, FragmentError> {
         let (l, r) = (self.type_of(left)?, self.type_of(right)?);
-        if !is_number(&l) || !is_number(&r) {
+        if !l.is_number() || !r.is_number() {
             return malformed("arithmetic on something that is no number");
         }
         self.type_of(expr)?;
@@ -269,7 +269,7 @@ impl Compiler<'_> {
             Type::UInt8 | Type::UInt16 | Type::UInt32 | Type::UInt64 => {
                 malformed("negation of an unsigned number")
             }
-            _ if !is_number(&data_type) => malformed("negation of something that is no number"),
+            _ if !data_type.is_number() => malformed("negation of something that is no number"),
             _ => Ok(ExpressionNode::Negate(
                 self.boxed(operand)?,
                 self.text(expr),
@@ -304,18 +304,4 @@ impl Compiler<'_> {
             data_type: (&data_type).into(),
         })
     }
-}
-
-fn is_number(data_type: &Type) -> bool {
-    !matches!(
-        data_type,
-        Type::Boolean
-            | Type::String
-            | Type::Blob
-            | Type::Uuid
-            | Type::Interval
-            | Type::Date
-            | Type::Time { .. }
-            | Type::Timestamp { .. }
-    )
 }

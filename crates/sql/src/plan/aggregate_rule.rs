@@ -12,7 +12,7 @@
 
 use crate::plan::fragment_exec::FragmentExec;
 use crate::plan::merge_groups::MergeGroupsExec;
-use crate::plan::translate::{Scope, constant, is_number};
+use crate::plan::translate::{Scope, constant};
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::config::ConfigOptions;
@@ -194,7 +194,7 @@ fn without_widening(expr: Expr, scope: &Scope<'_>) -> Expr {
         Expr::Cast {
             operand,
             to: Type::Float64,
-        } if scope.type_of(&operand).is_some_and(|from| is_number(&from)) => *operand,
+        } if scope.type_of(&operand).is_some_and(|from| from.is_number()) => *operand,
         other => other,
     }
 }

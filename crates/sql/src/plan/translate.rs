@@ -118,8 +118,8 @@ impl Scope<'_> {
         let fits = if op.is_comparison() {
             left_type == right_type && left_type != Type::Interval
         } else if op.is_arithmetic() {
-            is_number(&left_type)
-                && is_number(&right_type)
+            left_type.is_number()
+                && right_type.is_number()
                 && DataType::from(&self.type_of(&translated)?)
                     == whole.data_type(self.schema).ok()?
         } else {
@@ -221,24 +221,9 @@ fn typed(values: Vec<Scalar>, data_type: &Type) -> Vec<Scalar> {
     values.into_iter().map(typed).collect()
 }
 
-/// Whether arithmetic works on it.
-pub(crate) fn is_number(data_type: &Type) -> bool {
-    !matches!(
-        data_type,
-        Type::Boolean
-            | Type::String
-            | Type::Blob
-            | Type::Uuid
-            | Type::Interval
-            | Type::Date
-            | Type::Time { .. }
-            | Type::Timestamp { .. }
-    )
-}
-
 fn is_signed(data_type: &Type) -> bool {
     use Type::{UInt8, UInt16, UInt32, UInt64};
-    is_number(data_type) && !matches!(data_type, UInt8 | UInt16 | UInt32 | UInt64)
+    data_type.is_number() && !matches!(data_type, UInt8 | UInt16 | UInt32 | UInt64)
 }
 
 /// Whether the values of a column of this type are integers to a fragment's key sets, and all of them fit 64 bits.

@@ -13,6 +13,7 @@ use crate::plan::resolve::NameScope;
 use crate::progress;
 use crate::running::outcome::Begun;
 use crate::statements::dml::{self, Kept};
+use crate::text::questions::of_body;
 use crate::text::statement::Statement;
 use crate::write::coerce::Target;
 use crate::write::locks;
@@ -170,7 +171,7 @@ pub(crate) async fn collect_one(
         value_keyword: false,
         rows,
     };
-    let plan = planning::plan(context, query(SetExpr::Values(values)), statement).await?;
+    let plan = planning::plan(context, of_body(SetExpr::Values(values)), statement).await?;
     let mut stream = plan.run()?;
     while let Some(batch) = stream.next().await {
         let batch = batch.map_err(SqlError::from_datafusion)?;
@@ -181,21 +182,6 @@ pub(crate) async fn collect_one(
         }
     }
     Err(SqlError::invalid(Mistake::Syntax, "a value is missing"))
-}
-
-fn query(body: SetExpr) -> ast::Query {
-    ast::Query {
-        with: None,
-        body: Box::new(body),
-        order_by: None,
-        limit_clause: None,
-        fetch: None,
-        locks: Vec::new(),
-        for_clause: None,
-        settings: None,
-        format_clause: None,
-        pipe_operators: Vec::new(),
-    }
 }
 
 /// Rejects clauses that are not supported.

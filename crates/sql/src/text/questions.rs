@@ -176,7 +176,7 @@ impl VisitorMut for Places {
 }
 
 /// A query that is nothing but this.
-pub(super) fn of_body(body: SetExpr) -> Query {
+pub(crate) fn of_body(body: SetExpr) -> Query {
     Query {
         with: None,
         body: Box::new(body),

@@ -1,6 +1,5 @@
 //! By which columns a fact can be joined to its sides.
 
-use crate::plan::translate::is_number;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::error::Result;
 use datafusion::physical_expr::PhysicalExprRef;
@@ -42,7 +41,7 @@ pub(super) fn is_key(
             data_type,
             Type::Float32 | Type::Float64 | Type::Decimal { .. } | Type::UInt64
         );
-        is_number(data_type) && !fraction
+        data_type.is_number() && !fraction
     };
     let simple = match own {
         Type::Float32 | Type::Float64 | Type::Boolean => false,
