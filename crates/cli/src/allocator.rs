@@ -37,13 +37,25 @@ pub fn use_huge_pages() {
     unsafe { libmimalloc_sys::mi_option_set(LARGE_PAGES, 1) }
 }
 
+/// Bytes that a statement frees in a second, at most.
+const FREED: u64 = 2_000_000_000;
+/// The share of the memory that may be kept for reuse.
+const KEPT: u64 = 16;
+
+/// How long freed memory is kept beside such a limit of memory.
+fn delay(memory: Option<u64>) -> Duration {
+    let until_full = memory.map(|limit| Duration::from_millis(1000 * (limit / KEPT) / FREED));
+    until_full.map_or(DELAY, |until_full| until_full.min(DELAY))
+}
+
 /// Sets the delay, and starts the caretaker: threads that have nothing to do after a large query would keep its memory.
 ///
 /// # Errors
 /// No thread can be started.
-pub fn give_back_soon() -> std::io::Result<()> {
+pub fn give_back_soon(memory: Option<u64>) -> std::io::Result<()> {
+    let delay = delay(memory).as_millis() as c_long;
     // SAFETY: sets one of the allocator's options, which may be done at any time from any thread.
-    unsafe { libmimalloc_sys::mi_option_set(PURGE_DELAY, DELAY.as_millis() as c_long) }
+    unsafe { libmimalloc_sys::mi_option_set(PURGE_DELAY, delay) }
     let caretaker = || loop {
         std::thread::sleep(ROUND);
         // SAFETY: gives back what is due, which may be done at any time from any thread.

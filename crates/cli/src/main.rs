@@ -114,12 +114,13 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: Cli, sources: Vec<Source>) -> Result<(), CliError> {
-    allocator::give_back_soon().map_err(CliError::Runtime)?;
+    let memory = cli.memory.map(|memory| memory.0);
+    allocator::give_back_soon(memory).map_err(CliError::Runtime)?;
     let topology = topology(cli.aeus)?;
     let settings = |topology| Settings {
         topology,
         huge_pages: cli.huge_pages.into(),
-        memory_limit: cli.memory.map(|memory| memory.0),
+        memory_limit: memory,
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

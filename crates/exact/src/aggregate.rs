@@ -1,5 +1,6 @@
 //! Aggregates that fail rather than wrap, and groups and sort keys that DataFusion takes for others.
 
+pub(crate) mod average;
 pub(crate) mod cast_names;
 pub(crate) mod extreme_row;
 pub(crate) mod group_keys;

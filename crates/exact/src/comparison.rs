@@ -5,6 +5,7 @@ pub(crate) mod decimal;
 mod interval;
 pub(crate) mod interval_keys;
 pub(crate) mod membership;
+pub(crate) mod nan;
 pub(crate) mod pattern;
 pub(crate) mod quantified;
 pub(crate) mod timestamp;

@@ -44,7 +44,7 @@ pub(crate) struct UnnestSubqueries;
 
 impl AnalyzerRule for UnnestSubqueries {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        if !has_outer_references(&plan)? {
+        if !has_subqueries(&plan)? {
             return Ok(plan);
         }
         let mut count = 0;
@@ -70,17 +70,24 @@ impl AnalyzerRule for UnnestSubqueries {
     }
 }
 
-/// Whether anything refers to a row around its query.
-fn has_outer_references(plan: &LogicalPlan) -> Result<bool> {
+/// Whether anything refers to a row around its query, or stands where DataFusion plans no subquery.
+fn has_subqueries(plan: &LogicalPlan) -> Result<bool> {
     let mut found = false;
     plan.apply_with_subqueries(|node| {
         node.apply_expressions(|expr| {
             found |= expr.contains_outer();
+            found |= is_place_of_values(node)
+                && expr.exists(|part| Ok(matches!(part, Expr::InSubquery(_))))?;
             Ok(until(found))
         })?;
         Ok(until(found))
     })?;
     Ok(found)
+}
+
+/// Whether DataFusion plans a subquery here only if it is a value.
+fn is_place_of_values(node: &LogicalPlan) -> bool {
+    matches!(node, LogicalPlan::Aggregate(_) | LogicalPlan::Window(_))
 }
 
 fn until(found: bool) -> TreeNodeRecursion {
@@ -173,7 +180,7 @@ fn is_ours(expr: &Expr, node: &LogicalPlan) -> Result<bool> {
     };
     let columns = outer_columns(&subquery.subquery)?;
     if columns.is_empty() {
-        return Ok(false);
+        return Ok(is_place_of_values(node) && matches!(expr, Expr::InSubquery(_)));
     }
     let input = node.inputs()[0].schema();
     let is_near = columns.iter().all(|column| input.has_column(column));

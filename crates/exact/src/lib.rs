@@ -22,6 +22,7 @@
 //! | `arithmetic::real` | a cast of a DOUBLE to REAL fails instead of becoming infinite |
 //! | `arithmetic::timestamp_string` | a timestamp as a string has a blank between day and time |
 //! | `datetime::age` | adds `age` |
+//! | `datetime::difference` | adds `date_diff` and `date_sub` |
 //! | `datetime::to_char` | `to_char` has PostgreSQL's patterns |
 //! | `datetime::series` | a series of timestamps is a table |
 //! | `datetime::with_seconds` | a timestamp may be written without seconds |
@@ -30,6 +31,7 @@
 //! | `comparison::quantified` | ANY and ALL work everywhere |
 //! | `comparison::values` | DOUBLE beside DECIMAL in VALUES is DOUBLE |
 //! | `comparison::zero` | -0.0 and 0.0 are one value to sort by |
+//! | `comparison::nan` | all NaN are one value, greater than any number |
 //! | `comparison::decimal` | DECIMAL against DOUBLE is compared as DOUBLE |
 //! | `comparison::timestamp` | a timestamp is compared with all digits of a constant |
 //! | `comparison::interval` | intervals are compared by how long they are |
@@ -37,6 +39,7 @@
 //! | `comparison::membership` | `IN (SELECT …)` is NULL where SQL says so |
 //! | `correlated` | subqueries that refer to rows around them are joins, whatever they contain |
 //! | `aggregate::sum` | SUM fails instead of wrapping around, and only if the whole sum does not fit |
+//! | `aggregate::average` | AVG of DECIMAL is a DOUBLE instead of a few digits |
 //! | `aggregate::cast_names` | aggregates that differ by a cast have names that differ |
 //! | `aggregate::extreme_row` | adds `max_by` and `min_by` |
 //! | `aggregate::mode` | adds `mode` |
@@ -51,6 +54,9 @@
 //! | `memory::pool` | tables and operators share one budget, and spilling never starves |
 //! | `memory::cut` | batches of wide rows are cut by bytes |
 //! | `memory::growth` | what a function makes has room before it is made |
+//! | `memory::concatenation` | what `\|\|` makes has room before it is made |
+//! | `memory::string_agg` | the groups of `string_agg` are handed on without having them twice |
+//! | `memory::view_keys` | strings that are grouped or counted are in blocks |
 //! | `memory::windows` | window functions account for the input that they keep |
 //! | `memory::spill` | spilled files have a limit, are counted, and never outlive their process for long |
 //! | `no_columns` | rows without columns can be sorted |
@@ -98,6 +104,7 @@ mod written;
 
 pub use arithmetic::rounding::before_cast;
 pub use comparison::common_type::{MixedTypes, common_type};
+pub use comparison::nan::{one_nan, one_nan_in_rows};
 pub use counting::counted_input;
 pub use join::asof::ASOF;
 pub use memory::cut::{batch_rows, with_batch_rows};

@@ -3,6 +3,7 @@
 use crate::arithmetic::checked::CheckedArithmetic;
 use crate::arithmetic::rounding::ROUND_HALF_EVEN;
 use crate::columns::ColumnFunction;
+use crate::comparison::nan::ONE_NAN;
 use crate::comparison::timestamp::Finer;
 use crate::comparison::zero::UNSIGNED_ZERO;
 use datafusion::logical_expr::{Operator, ScalarUDF};
@@ -18,6 +19,8 @@ pub enum Replacement {
     FinerTimestamp,
     /// The same number, and 0.0 for -0.0.
     UnsignedZero,
+    /// The same number, and the one NaN for any.
+    OneNan,
 }
 
 impl Replacement {
@@ -32,6 +35,7 @@ impl Replacement {
             match function.name() {
                 ROUND_HALF_EVEN => Some(Replacement::RoundHalfEven),
                 UNSIGNED_ZERO => Some(Replacement::UnsignedZero),
+                ONE_NAN => Some(Replacement::OneNan),
                 _ => None,
             }
         } else {

@@ -15,6 +15,7 @@ use crate::join::same_names::UnlessSameNames;
 use crate::join::spilling::SpillJoins;
 use crate::join::yielding::YieldAfterJoins;
 use crate::memory::cut::CutBatches;
+use crate::memory::view_keys::ViewKeys;
 use crate::memory::windows::AccountWindows;
 use crate::no_columns::LimitWithoutColumns;
 use crate::written::WrittenTypes;
@@ -23,6 +24,7 @@ use datafusion::optimizer::analyzer::{Analyzer, AnalyzerRule};
 use datafusion::optimizer::optimizer::Optimizer;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
+use eris_numa::Budget;
 use std::sync::Arc;
 
 /// A rule of the analyzer, shared by all statements.
@@ -36,18 +38,19 @@ pub type PhysicalRule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 
 /// DataFusion's rules that find out types, among ours. What goes by the types that were written comes before operands
 /// get one type, all else after.
-pub(crate) fn analyzer_rules() -> Vec<Analysis> {
+pub(crate) fn analyzer_rules(budget: &Budget) -> Vec<Analysis> {
     let mut rules = Analyzer::new().rules;
     rules.insert(0, Arc::new(MarkedJoins));
     rules.insert(1, Arc::new(WrittenTypes));
     rules.push(Arc::new(OmitRepeatedKeys));
-    rules.push(Arc::new(ExactArithmetic));
+    rules.push(Arc::new(ExactArithmetic::new(budget)));
     rules.push(Arc::new(OneZero));
     rules.push(Arc::new(IntervalKeys));
     rules.push(Arc::new(ExactMembership));
     rules.push(Arc::new(UnnestSubqueries));
     // After it, for it makes groups.
     rules.push(Arc::new(SeparateGroups));
+    rules.push(Arc::new(ViewKeys));
     rules
 }
 

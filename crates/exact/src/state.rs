@@ -3,11 +3,13 @@
 //! **Stands for** DataFusion's defaults: constants with a point are DOUBLE, the order of a subquery is dropped, spilled
 //! exchanges can wait for each other without end, and few keys of a join reach its other side.
 
+use crate::aggregate::average::ExactAverage;
 use crate::aggregate::cast_names::CastNames;
 use crate::aggregate::extreme_row::ExtremeRow;
 use crate::aggregate::mode::Mode;
 use crate::aggregate::sum::ExactSum;
 use crate::datetime::age::Age;
+use crate::datetime::difference::{Counted, Difference};
 use crate::datetime::series::Series;
 use crate::datetime::to_char::ToChar;
 use crate::formatting::{Formatting, Language};
@@ -16,6 +18,7 @@ use crate::join::asof::{Mark, PlannerWithJoins};
 use crate::memory::growth::{Bounded, GROWING};
 use crate::memory::pool::BudgetPool;
 use crate::memory::spill::Spill;
+use crate::memory::string_agg::PiecewiseStringAgg;
 use crate::replaced::Replaced;
 use crate::rules::{PhysicalRule, analyzer_rules, optimizer_rules};
 use crate::text::beside::Beside;
@@ -69,12 +72,14 @@ pub fn session_state(
         .with_expr_planners(planners)
         .with_query_planner(Arc::new(PlannerWithJoins))
         .with_type_planner(Arc::new(Types))
-        .with_analyzer_rules(analyzer_rules())
+        .with_analyzer_rules(analyzer_rules(budget))
         .with_optimizer_rules(optimizer_rules())
         .with_physical_optimizer_rules(physical_rules)
         .build();
     for function in [
         AggregateUDF::from(ExactSum::default()),
+        AggregateUDF::from(ExactAverage::default()),
+        AggregateUDF::from(PiecewiseStringAgg::new(budget)),
         AggregateUDF::from(ExtremeRow::greatest()),
         AggregateUDF::from(ExtremeRow::least()),
         AggregateUDF::from(Mode::default()),
@@ -90,6 +95,8 @@ pub fn session_state(
         ScalarUDF::from(RandomUuid::default()),
         ScalarUDF::from(OctetLength::default()),
         ScalarUDF::from(Age::default()),
+        ScalarUDF::from(Difference::new(Counted::Begun)),
+        ScalarUDF::from(Difference::new(Counted::Whole)),
         ScalarUDF::from(Formatting::new(Language::Printf)),
         ScalarUDF::from(Formatting::new(Language::Format)),
         ScalarUDF::from(HashOf::default()),

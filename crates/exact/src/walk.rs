@@ -5,9 +5,10 @@
 
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{DFSchema, Result};
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::expr_rewriter::{NamePreserver, coerce_plan_expr_for_schema};
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, LogicalPlan, Union};
+use std::sync::Arc;
 
 /// Rewrites all nodes of a plan and of its subqueries, inputs first. What is rewritten may have other types.
 pub(crate) fn rewrite_nodes(
@@ -35,6 +36,16 @@ fn retyped(node: LogicalPlan) -> Result<LogicalPlan> {
         LogicalPlan::Union(union) => {
             let union = Union::try_new_with_loose_types(union.inputs)?;
             Ok(LogicalPlan::Union(union))
+        }
+        // Its columns have the types of the first rows.
+        LogicalPlan::RecursiveQuery(mut query) => {
+            let (first, step) = (query.static_term.schema(), query.recursive_term.schema());
+            let mut both = first.fields().iter().zip(step.fields());
+            if both.any(|(first, step)| first.data_type() != step.data_type()) {
+                let step = Arc::unwrap_or_clone(query.recursive_term);
+                query.recursive_term = Arc::new(coerce_plan_expr_for_schema(step, first)?);
+            }
+            Ok(LogicalPlan::RecursiveQuery(query))
         }
         other => other.recompute_schema(),
     }

@@ -6,8 +6,10 @@ use crate::comparison::{common_type, decimal, pattern, quantified, timestamp, va
 use crate::lists;
 use crate::text;
 use crate::walk::{rewrite_expressions, rewrite_nodes, rewrite_parts};
+use datafusion::arrow::array::timezone::Tz;
+use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
-use datafusion::common::{DFSchema, Result};
+use datafusion::common::{DFSchema, Result, plan_err};
 use datafusion::config::ConfigOptions;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::analyzer::AnalyzerRule;
@@ -22,6 +24,7 @@ impl AnalyzerRule for WrittenTypes {
             common_type::check_node(&node)?;
             let node = match node {
                 LogicalPlan::Union(union) => decimal::union_as_double(union)?,
+                LogicalPlan::Join(join) => decimal::join_as_double(join),
                 other => Transformed::no(other),
             };
             let node = node.transform_data(|node| rewrite_expressions(node, &rewrite))?;
@@ -34,6 +37,21 @@ impl AnalyzerRule for WrittenTypes {
 
     fn name(&self) -> &str {
         "written_types"
+    }
+}
+
+/// Rejects a cast to timestamps of a zone that nobody knows: they could not be shown.
+fn check_zone(expr: &Expr) -> Result<()> {
+    let to = match expr {
+        Expr::Cast(cast) => cast.field.data_type(),
+        Expr::TryCast(cast) => cast.field.data_type(),
+        _ => return Ok(()),
+    };
+    match to {
+        DataType::Timestamp(_, Some(zone)) if zone.parse::<Tz>().is_err() => {
+            plan_err!("Unknown time zone '{zone}'")
+        }
+        _ => Ok(()),
     }
 }
 
@@ -57,6 +75,7 @@ fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         let whole = rewrite_parts(whole, &mut |part| rewrite(part, schema))?;
         return Ok(Transformed::yes(whole));
     }
+    check_zone(&expr)?;
     let mut all = text::rewrite_written(expr, schema)?;
     common_type::check_expr(&all.data, schema)?;
     for repair in REPAIRS {

@@ -28,6 +28,7 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::execution_plan::SchedulingType;
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan, Partitioning};
+use eris_exact::one_nan_in_rows;
 use futures::{Stream, StreamExt};
 use std::any::Any;
 use std::fmt;
@@ -210,7 +211,7 @@ impl Stream for ContainedStream {
                 }
                 _ => error,
             },
-            Some(polled) => return polled,
+            Some(polled) => return polled.map(|rows| rows.map(|rows| rows.map(one_nan_in_rows))),
             None => damaged(&self.files),
         };
         self.stream = None;

@@ -36,6 +36,9 @@ impl ValueKind {
             .any(|word| trimmed.eq_ignore_ascii_case(word))
         {
             ValueKind::Boolean
+        } else if trimmed.starts_with('+') {
+            // A telephone number, mostly: the sign would be lost.
+            ValueKind::String
         } else if trimmed.parse::<i64>().is_ok() {
             ValueKind::Integer
         } else {

@@ -23,6 +23,7 @@ use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSe
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+use eris_exact::one_nan_in_rows;
 use std::fmt;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -334,7 +335,7 @@ impl ExecutionPlan for FileExec {
                 let Some(batch) = run.reading.next(&mut current)? else {
                     break;
                 };
-                let batch = run.take(batch);
+                let batch = one_nan_in_rows(run.take(batch));
                 timer.done();
                 metrics.output_rows().add(batch.num_rows());
                 if sender.blocking_send(Ok(batch)).is_err() {

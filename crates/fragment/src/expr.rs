@@ -5,7 +5,8 @@ use crate::{FragmentError, Scalar, Type};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// An expression over one row, with SQL's three-valued logic.
+/// An expression over one row, with SQL's three-valued logic. A NaN that it computes is the positive quiet one without
+/// a payload, whatever the processor makes: it is equal to itself, and greater than any number.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Expr {
     /// A position in [`Fragment::columns`](crate::Fragment::columns).

@@ -26,6 +26,7 @@ pub(crate) mod parameter;
 pub(crate) mod parse;
 mod pivot;
 mod pivot_tokens;
+mod pragma;
 pub(crate) mod precedence;
 pub(crate) mod questions;
 pub(crate) mod reject;

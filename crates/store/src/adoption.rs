@@ -9,7 +9,7 @@
 //! deletes the old ones.
 
 use crate::join::Recoder;
-use crate::uncommitted::{SEAL_ROWS, UncommittedChunk, encode_column, encode_error};
+use crate::uncommitted::{UncommittedChunk, are_few, encode_column, encode_error};
 use crate::{Chunk, StoreError};
 use eris_column::{ColumnChunk, Selection};
 use eris_types::ColumnId;
@@ -85,9 +85,9 @@ impl Adoption {
         assert!(self.is_done());
         let rows = self.rows();
         UncommittedChunk {
+            few: are_few(&self.columns, rows),
             columns: self.columns,
             rows,
-            few: rows < SEAL_ROWS,
             first: None,
         }
     }

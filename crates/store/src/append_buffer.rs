@@ -99,22 +99,24 @@ impl AppendBuffer {
         if self.rows() < CHUNK_ROWS {
             return Ok(Sealed::TooFew);
         }
-        let (mut full, mut rest): (Vec<(&Stored, Range<usize>)>, Vec<_>) = Default::default();
         let mut room = CHUNK_ROWS;
+        let mut full: Vec<(&Stored, Range<usize>)> = Vec::new();
         for level in &self.levels {
-            let rows = level.chunk.rows();
-            let here = room.min(rows);
-            if here > 0 {
-                full.push((level, 0..here));
-            }
-            if here < rows {
-                rest.push((level, here..rows));
-            }
+            let here = room.min(level.chunk.rows());
+            full.push((level, 0..here));
             room -= here;
+            if room == 0 {
+                break;
+            }
         }
+        let taken = full.len();
+        let (cut, range) = full[taken - 1].clone();
         let chunk = recoder.join(&full)?;
-        let rest = recoder.join(&rest)?;
-        self.levels = rest.into_iter().collect();
+        let rest = match cut.chunk.rows() - range.end {
+            0 => None,
+            _ => recoder.join(&[(cut, range.end..cut.chunk.rows())])?,
+        };
+        self.levels.splice(..taken, rest);
         self.joined = 0;
         self.version += 1;
         Ok(Sealed::Rows(chunk))

@@ -14,7 +14,16 @@ use eris_types::RowId;
 use std::sync::Arc;
 
 /// From this size on, a batch becomes a chunk of its own; smaller ones go to the append buffer, where they are joined.
-pub(crate) const SEAL_ROWS: usize = CHUNK_ROWS / 2;
+const SEAL_ROWS: usize = CHUNK_ROWS / 2;
+
+/// The same in bytes, of wide rows. To join them would take much memory, and readers save nothing.
+const SEAL_BYTES: usize = 4 << 20;
+
+/// Whether these rows are so few that they are joined with others.
+pub(crate) fn are_few(columns: &[Arc<ColumnChunk>], rows: usize) -> bool {
+    let bytes = columns.iter().map(|column| column.bytes());
+    rows < SEAL_ROWS && bytes.sum::<usize>() < SEAL_BYTES
+}
 
 /// Rows that could not be stored. The statement fails, nothing of it stays.
 #[derive(Debug, thiserror::Error)]
@@ -160,10 +169,11 @@ impl Encoder {
     }
 
     pub(crate) fn finish(self) -> UncommittedChunk {
+        let columns: Vec<_> = self.columns.into_iter().map(Arc::new).collect();
         UncommittedChunk {
-            columns: self.columns.into_iter().map(Arc::new).collect(),
+            few: are_few(&columns, self.rows),
+            columns,
             rows: self.rows,
-            few: self.rows < SEAL_ROWS,
             first: None,
         }
     }

@@ -38,6 +38,7 @@ fn step() -> impl Strategy<Value = Step> {
         8 => 1usize..50,
         4 => 50usize..5_000,
         2 => 30_000usize..=CHUNK_ROWS,
+        1 => CHUNK_ROWS..4 * CHUNK_ROWS,
     ];
     prop_oneof![
         6 => (rows, prop::bool::weighted(0.8)).prop_map(|(rows, commit)| Step::Write { rows, commit }),
@@ -157,8 +158,14 @@ impl Bench {
             .unwrap();
         assert_eq!(found, ids.len() as u64);
         let first = self.next_id;
-        if rows > 0 {
-            self.insert_uncommitted(statement, rows);
+        // Many rows come in batches that fill no chunk, as wide ones do.
+        let piece = if rows > CHUNK_ROWS {
+            30_000
+        } else {
+            rows.max(1)
+        };
+        for from in (0..rows).step_by(piece) {
+            self.insert_uncommitted(statement, piece.min(rows - from));
         }
         if !commit {
             self.segment.abort(statement);

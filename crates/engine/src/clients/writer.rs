@@ -10,6 +10,8 @@
 //! from before it reads which rows these are: until it has committed, nobody else deletes. It names them by their ids;
 //! which of them are whose, the owners know.
 
+mod commit;
+
 use super::client::Client;
 use super::engine::Engine;
 use super::moves::key_shift::KeyShift;
@@ -22,19 +24,21 @@ use crate::object::scatter::Scatter;
 use crate::object::statement::Statement;
 use crate::protocol::answers::Deleted;
 use crate::protocol::lists::ToClient;
-use crate::protocol::statements::{Abort, Adopt, Check, Commit, CommitPoint, Delete, Insert};
+use crate::protocol::statements::{Abort, Adopt, Check, Delete, Insert};
 use arrow_array::RecordBatch;
 use eris_column::CHUNK_ROWS;
 use eris_numa::Reservation;
 use eris_types::{AeuId, ObjectId, RowId, StatementId};
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard};
 
 /// Rows that take so much are written, although they do not fill a chunk.
 const MOST_COLLECTED: u64 = 32 << 20;
+/// What share of the memory may wait, if it is more than one target's.
+const WAITING_SHARE: u64 = 16;
 /// Batches that may be under way to one AEU: one it works on, one that waits.
 const UNDER_WAY: usize = 2;
 
@@ -80,6 +84,8 @@ pub struct Writer {
     statement: Arc<Statement>,
     /// Rows that wait to fill a chunk, per target; by size partitioning all wait together.
     collected: Vec<Collected>,
+    /// For `collected`.
+    waiting: Reservation,
     scatter: Scatter,
     /// Per AEU.
     load: Vec<Load>,
@@ -142,10 +148,12 @@ impl Writer {
             aborted: AtomicBool::new(false),
         };
         let targets = if object.is_ranged() { aeus } else { 1 };
+        let nothing_reserved = shared.memory.budget().try_reserve(0);
         Writer {
             client,
             statement: Arc::new(statement),
             collected: (0..targets).map(|_| Collected::default()).collect(),
+            waiting: nothing_reserved.expect("nothing is asked"),
             scatter: Scatter::new(&object, aeus),
             load: load.collect(),
             rows: 0,
@@ -299,10 +307,10 @@ impl Writer {
             .iter()
             .map(|writer| writer.owners().collect())
             .collect();
-        if owners.iter().any(|owners| !owners.is_empty()) {
-            commit_at(&mut writers, &owners).await;
+        match owners.iter().any(|owners| !owners.is_empty()) {
+            true => commit::commit_at(&mut writers, &owners).await,
+            false => Ok(()),
         }
-        Ok(())
     }
 
     /// All of a commit that takes time: writing what is left, waiting for the write lock, and checking keys. Until the
@@ -415,14 +423,29 @@ impl Writer {
             let collected = &mut self.collected[target];
             let room = (CHUNK_ROWS - collected.rows).min(rest.num_rows());
             let taken = rest.slice(0, room);
+            let bytes = row_bytes(&taken);
             collected.rows += room;
-            collected.bytes += row_bytes(&taken);
+            collected.bytes += bytes;
             collected.batches.push(taken);
+            self.waiting.grow(bytes);
             rest = rest.slice(room, rest.num_rows() - room);
             if collected.rows == CHUNK_ROWS || collected.bytes >= MOST_COLLECTED {
                 let full = std::mem::take(collected);
                 self.write(target, full).await?;
             }
+        }
+        self.write_widest().await
+    }
+
+    /// Writes the rows of one target if all that wait take much of the memory, as wide ones of many targets may.
+    async fn write_widest(&mut self) -> Result<(), EngineError> {
+        let most = (self.shared.memory.budget().limit() / WAITING_SHARE).max(MOST_COLLECTED);
+        while self.waiting.bytes() > most {
+            let targets = 0..self.collected.len();
+            let widest = targets.max_by_key(|&target| self.collected[target].bytes);
+            let widest = widest.expect("there is a target");
+            let rows = std::mem::take(&mut self.collected[widest]);
+            self.write(widest, rows).await?;
         }
         Ok(())
     }
@@ -431,6 +454,7 @@ impl Writer {
         if collected.rows == 0 {
             return Ok(());
         }
+        self.waiting.shrink(collected.bytes);
         let reserved = self.reserve(&collected).await?;
         let aeu = match self.object.is_ranged() {
             true => {
@@ -557,42 +581,5 @@ impl Drop for Writer {
         if self.load.iter().all(|load| load.under_way == 0) {
             self.shared.give_back(&mut self.client);
         }
-    }
-}
-
-/// Commits writers, each at its owners, and waits until that is visible.
-async fn commit_at(writers: &mut [Writer], owners: &[Vec<AeuId>]) {
-    let shared = writers[0].shared.clone();
-    let sequencer = &shared.sequencer;
-    let at = poll_fn(|cx| sequencer.poll_draw(cx)).await;
-    let commit = Commit(Arc::new(CommitPoint {
-        at,
-        sequencer: sequencer.clone(),
-        open: AtomicUsize::new(owners.iter().map(Vec::len).sum()),
-    }));
-    for (writer, owners) in writers.iter_mut().zip(owners) {
-        if matches!(writer.write_lock, WriterLock::Held(_)) {
-            writer.object.set_changed_alone(at);
-        }
-        if let Some(shift) = writer.shift.take() {
-            // Before anybody can have a snapshot that shows what it has done.
-            shift.publish(&writer.object, at);
-        }
-        writer.leaves_nothing = true;
-        let (object, statement) = (writer.object.id, writer.statement.id);
-        (writer.client).multicast(owners, object, statement, &commit);
-        writer.client.flush_all();
-    }
-    // The owners' alone from here on.
-    drop(commit);
-    shared.visible(at).await;
-    let mut has_ended = false;
-    for writer in writers.iter_mut().filter(|writer| writer.found > 0) {
-        writer.write_lock = WriterLock::None;
-        (shared.garbage).note(writer.object.id, writer.found, at);
-        has_ended = true;
-    }
-    if has_ended {
-        shared.collect_garbage(sequencer.advance_horizon());
     }
 }

@@ -25,6 +25,8 @@ const ENTRY_BYTES: usize = 32;
 
 /// So many rows tell whether a column's text repeats at all.
 const FEW_ROWS: u64 = 4_096;
+/// Or so many bytes of strings that are all different, of which some may be long.
+const MANY_BYTES: usize = 16 << 20;
 
 /// Strings of a column that may have no codes yet.
 pub(crate) struct NewStrings {
@@ -44,6 +46,8 @@ pub(crate) struct Numbering {
     reserved: Vec<Reservation>,
     /// The rows of which some had no code yet when they came.
     rows: u64,
+    /// The bytes of its strings.
+    bytes: usize,
     /// Text of this column repeats too little; new rows are stored as they are.
     closed: bool,
 }
@@ -66,25 +70,22 @@ impl Numbering {
             .filter(|value| self.dictionary.code(value).is_none())
             .collect();
         let missing = unknown.len();
+        let bytes: usize = unknown.iter().map(|value| value.len()).sum();
         self.rows += request.rows as u64;
-        if !pays(
-            self.dictionary.len() + missing,
-            missing,
-            request.rows,
-            self.rows,
-        ) {
+        let values = self.dictionary.len() + missing;
+        let is_large = self.bytes + bytes > MANY_BYTES && values as u64 == self.rows;
+        if is_large || !pays(values, missing, request.rows, self.rows) {
             self.closed = true;
             return Ok(None);
         }
         if missing > 0 {
-            let bytes = unknown.iter().map(|value| value.len() + ENTRY_BYTES);
-            let bytes: usize = bytes.sum();
-            let reserved = budget.try_reserve(bytes as u64);
+            let reserved = budget.try_reserve((bytes + missing * ENTRY_BYTES) as u64);
             self.reserved
                 .push(reserved.map_err(|error| EngineError::OutOfMemory {
                     table: request.object.name.clone(),
                     reason: error.to_string(),
                 })?);
+            self.bytes += bytes;
             self.dictionary = self.dictionary.extend(unknown.into_iter());
             let published = self.dictionary.clone();
             request.object.publish(request.column, published);

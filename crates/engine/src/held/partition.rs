@@ -330,14 +330,16 @@ impl Partition {
         Ok(found)
     }
 
-    /// Cannot fail: all that can was done when the rows were written.
+    /// Cannot fail: all that can was done when the rows were written. Says whether it is time to
+    /// [merge](Self::merge).
+    #[must_use]
     pub fn commit(
         &mut self,
         statement: StatementId,
         at: Timestamp,
         home: ObjectMemory<'_>,
         horizon: Timestamp,
-    ) {
+    ) -> bool {
         self.end_prepared(statement);
         if let (Some(index), Some(pending)) = (&mut self.index, self.pending.remove(&statement)) {
             if !pending.deleted_ids().is_empty() {
@@ -347,13 +349,25 @@ impl Partition {
             pending.commit(index);
         }
         self.note_unentered(statement);
-        let recoder = recoder(&self.object, &self.known, &self.dictionaries, home, horizon);
+        let mut may_merge = false;
         for segment in &mut self.segments {
             let committed = segment.commit(statement, at, horizon, home.memory.budget());
-            if committed.inserted > 0 && segment.needs_merge() {
-                // Short of memory, the append buffer stays as it is; the next reader or writer tries again.
-                let _ = segment.merge(recoder);
-            }
+            may_merge |= committed.inserted > 0 && segment.needs_merge();
+        }
+        self.tell_planners();
+        may_merge
+    }
+
+    /// Merges append buffers that have become long.
+    pub fn merge(&mut self, home: ObjectMemory<'_>, horizon: Timestamp) {
+        let recoder = recoder(&self.object, &self.known, &self.dictionaries, home, horizon);
+        for segment in self
+            .segments
+            .iter_mut()
+            .filter(|segment| segment.needs_merge())
+        {
+            // Short of memory, the append buffer stays as it is; the next reader or writer tries again.
+            let _ = segment.merge(recoder);
         }
         self.tell_planners();
     }

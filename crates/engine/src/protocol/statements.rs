@@ -21,7 +21,7 @@ use eris_numa::Reservation;
 use eris_route::Rank;
 use eris_types::{RowId, StatementId, Timestamp};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Rows to be kept until their statement commits. Together at most a chunk.
 pub(crate) struct Insert {
@@ -98,9 +98,21 @@ pub(crate) struct CommitPoint {
     pub sequencer: Arc<Sequencer>,
     /// Owners that have not committed yet. Each decrements it once; acquire-release, so that the last one has seen all.
     pub open: AtomicUsize,
+    /// An owner has panicked over it: rows may be missing. Written before `open` is decremented.
+    pub is_broken: AtomicBool,
 }
 
 impl CommitPoint {
+    /// For so many owners.
+    pub fn new(at: Timestamp, sequencer: Arc<Sequencer>, owners: usize) -> Self {
+        CommitPoint {
+            at,
+            sequencer,
+            open: AtomicUsize::new(owners),
+            is_broken: AtomicBool::new(false),
+        }
+    }
+
     /// One owner's share: done when it is dropped, come what may, for a timestamp that is never finished stops all
     /// others.
     pub fn share(&self) -> CommitShare<'_> {
@@ -113,6 +125,9 @@ pub(crate) struct CommitShare<'a>(&'a CommitPoint);
 
 impl Drop for CommitShare<'_> {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.is_broken.store(true, Ordering::Relaxed);
+        }
         if self.0.open.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.0.sequencer.finish(self.0.at);
         }
@@ -183,3 +198,24 @@ impl Request for Interned {
 }
 
 without_words!(Abort);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    #[test]
+    fn a_commit_that_panics_is_finished_and_broken() {
+        let sequencer = Arc::new(Sequencer::new());
+        let point = CommitPoint::new(Timestamp(1), sequencer, 2);
+        drop(point.share());
+        assert!(!point.is_broken.load(Ordering::Relaxed));
+        let panic = || {
+            let _share = point.share();
+            panic!("on purpose");
+        };
+        assert!(catch_unwind(AssertUnwindSafe(panic)).is_err());
+        assert_eq!(point.open.load(Ordering::Relaxed), 0);
+        assert!(point.is_broken.load(Ordering::Relaxed));
+    }
+}

@@ -59,14 +59,19 @@ impl Owner {
     }
 
     pub fn commit(&mut self, commit: &CommitPoint, object: ObjectId, statement: StatementId) {
-        let _share = commit.share();
-        if let Some(partition) = self.partitions.get_mut(&object) {
-            let home = ObjectMemory {
-                memory: &self.memory,
-                object,
-            };
-            let horizon = self.sequencer.horizon();
-            partition.commit(statement, commit.at, home, horizon);
+        let share = commit.share();
+        let Some(partition) = self.partitions.get_mut(&object) else {
+            return;
+        };
+        let home = ObjectMemory {
+            memory: &self.memory,
+            object,
+        };
+        let horizon = self.sequencer.horizon();
+        let may_merge = partition.commit(statement, commit.at, home, horizon);
+        drop(share);
+        if may_merge {
+            partition.merge(home, horizon);
         }
     }
 

@@ -14,6 +14,7 @@
 //!  CAST(d AS DOUBLE)        nearest_double(d)      d DECIMAL with more than 18 digits
 //!  round(x, n)              digits_of(round(x, n), x, n)               x DOUBLE or REAL: x, if it has fewer digits
 //!  CAST(s AS TIMESTAMP)     CAST(with_seconds(s) AS TIMESTAMP)           s a string: '2024-01-01 10:00'; AS DATE, too
+//!  a || b                   string_concat(a, b)    strings: an error if there is no room for the result
 //!  last(x ORDER BY y, y)    last(x ORDER BY y)     its accumulators count on each expression being there once
 //! ```
 //!
@@ -25,7 +26,10 @@ use super::double::{DOUBLE, rounds_twice};
 use super::real::{self, REAL_OR_NULL, WITHIN_REAL};
 use super::rounding::{ROUND, ROUND_HALF_EVEN};
 use super::timestamp_string::STRING;
+use crate::comparison::nan;
 use crate::datetime::with_seconds::{SECONDS, WITH_SECONDS};
+use crate::memory::concatenation::Concatenation;
+use crate::memory::growth::{self, Bounded};
 use crate::text;
 use crate::walk::rewrite_all;
 use datafusion::arrow::datatypes::DataType;
@@ -35,15 +39,46 @@ use datafusion::config::ConfigOptions;
 use datafusion::logical_expr::expr::{BinaryExpr, Cast, TryCast};
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Operator, ScalarUDF, cast, lit};
 use datafusion::optimizer::analyzer::AnalyzerRule;
+use eris_numa::Budget;
 use std::sync::{Arc, LazyLock};
 
 /// The rule. Runs after DataFusion has made the types of operands equal.
 #[derive(Debug)]
-pub(crate) struct ExactArithmetic;
+pub(crate) struct ExactArithmetic {
+    concatenation: ScalarUDF,
+}
+
+impl ExactArithmetic {
+    /// What functions make has room in this budget.
+    pub fn new(budget: &Budget) -> Self {
+        let concatenation = ScalarUDF::from(Concatenation::default());
+        ExactArithmetic {
+            concatenation: Bounded::scalar(&concatenation, growth::sum, budget),
+        }
+    }
+
+    fn rewrite(&self, expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+        let expr = text::rewrite(expr, schema)?;
+        if expr.transformed {
+            return Ok(expr);
+        }
+        match expr.data {
+            Expr::BinaryExpr(BinaryExpr {
+                left,
+                op: Operator::StringConcat,
+                right,
+            }) if left.get_type(schema).is_ok_and(|of| of.is_string()) => {
+                let whole = self.concatenation.call(vec![*left, *right]);
+                Ok(Transformed::yes(whole))
+            }
+            other => rewritten(other, schema).transform_data(|expr| Ok(nan::rewrite(expr, schema))),
+        }
+    }
+}
 
 impl AnalyzerRule for ExactArithmetic {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        rewrite_all(plan, &rewrite)
+        rewrite_all(plan, &|expr, schema| self.rewrite(expr, schema))
     }
 
     fn name(&self) -> &str {
@@ -57,14 +92,6 @@ static MULTIPLY: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| function(Operator::
 
 fn function(op: Operator) -> Arc<ScalarUDF> {
     Arc::new(ScalarUDF::from(CheckedArithmetic::new(op)))
-}
-
-fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
-    let expr = text::rewrite(expr, schema)?;
-    match expr.transformed {
-        true => Ok(expr),
-        false => Ok(rewritten(expr.data, schema)),
-    }
 }
 
 fn rewritten(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {

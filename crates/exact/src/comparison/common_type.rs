@@ -7,7 +7,7 @@
 use super::{ONE_OF, results};
 use crate::types::{UUID_BYTES, sql_name};
 use datafusion::arrow::datatypes::DataType;
-use datafusion::common::{DFSchema, DataFusionError, Result};
+use datafusion::common::{DFSchema, DataFusionError, Result, plan_err};
 use datafusion::logical_expr::expr::InSubquery;
 use datafusion::logical_expr::type_coercion::binary::type_union_coercion;
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator};
@@ -83,6 +83,15 @@ pub(crate) fn check_expr(expr: &Expr, schema: &DFSchema) -> Result<()> {
         Expr::InSubquery(InSubquery { expr, subquery, .. }) => {
             let inside = subquery.subquery.schema().field(0).data_type().clone();
             check("IN", types(vec![expr]).into_iter().chain([inside]))
+        }
+        // DataFusion counts rows without a NULL in any, and panics in groups.
+        Expr::AggregateFunction(function)
+            if function.func.name() == "count" && function.params.args.len() > 1 =>
+        {
+            plan_err!(
+                "count takes one expression, not {}",
+                function.params.args.len()
+            )
         }
         Expr::WindowFunction(function) if ["lag", "lead"].contains(&function.fun.name()) => {
             let args = &function.params.args;

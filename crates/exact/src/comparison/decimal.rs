@@ -1,5 +1,6 @@
 //! DECIMAL against DOUBLE is compared as DOUBLE, as arithmetic on them is done. What is one of both is DOUBLE: in
-//! CASE, in COALESCE and the like, and in UNION.
+//! CASE, in COALESCE and the like, and in UNION. So it is where columns are compared by a join: USING, INTERSECT,
+//! EXCEPT, IN of a subquery.
 //!
 //! **Stands for** DataFusion's type coercion, which compares as DECIMAL(30, 15). That fails for large numbers. At a
 //! bare column it also keeps the comparison from being made on the stored values. Numbers that are written with a
@@ -9,20 +10,16 @@ use super::{ONE_OF, results};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result, ScalarValue};
-use datafusion::logical_expr::expr::{Between, BinaryExpr, InList};
+use datafusion::logical_expr::expr::{Between, BinaryExpr, InList, InSubquery};
 use datafusion::logical_expr::{
-    Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Union, cast,
+    Expr, ExprSchemable, Join, LogicalPlan, LogicalPlanBuilder, Operator, Subquery, Union, cast,
 };
 use std::sync::Arc;
 
 /// DECIMAL beside DOUBLE as DOUBLE.
 pub(crate) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
-    Ok(rewritten(expr, schema))
-}
-
-fn rewritten(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     let double = |expr: Box<Expr>| Box::new(to_double(*expr, schema));
-    match expr {
+    Ok(match expr {
         Expr::BinaryExpr(BinaryExpr { left, op, right })
             if is_comparison(op) && mixed([&*left, &*right], schema) =>
         {
@@ -76,8 +73,54 @@ fn rewritten(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
             }
             Transformed::yes(Expr::ScalarFunction(function))
         }
+        Expr::InSubquery(InSubquery {
+            expr,
+            mut subquery,
+            negated,
+        }) if mixed_types(member_types(&expr, &subquery, schema).iter()) => {
+            let expr = double(expr);
+            subquery.subquery = column_as_double(subquery.subquery)?;
+            Transformed::yes(Expr::InSubquery(InSubquery {
+                expr,
+                subquery,
+                negated,
+            }))
+        }
         other => Transformed::no(other),
+    })
+}
+
+/// The types of what is looked for and of where.
+fn member_types(expr: &Expr, subquery: &Subquery, schema: &DFSchema) -> Vec<DataType> {
+    let inside = subquery.subquery.schema().fields().iter();
+    let inside = inside.map(|field| field.data_type().clone());
+    inside.chain(expr.get_type(schema)).collect()
+}
+
+/// The rows of a subquery of one column, with DOUBLE for DECIMAL.
+fn column_as_double(subquery: Arc<LogicalPlan>) -> Result<Arc<LogicalPlan>> {
+    let (table, field) = subquery.schema().qualified_field(0);
+    let column = Expr::from((table, field));
+    let double = to_double(column, subquery.schema()).alias_qualified(table.cloned(), field.name());
+    let plan = LogicalPlanBuilder::from(subquery).project([double])?;
+    Ok(Arc::new(plan.build()?))
+}
+
+/// A join whose pairs of columns are DOUBLE where one of both is.
+pub(crate) fn join_as_double(mut join: Join) -> Transformed<LogicalPlan> {
+    let mut changed = false;
+    for (left, right) in &mut join.on {
+        let types = [
+            left.get_type(join.left.schema()),
+            right.get_type(join.right.schema()),
+        ];
+        if mixed_types(types.iter().flatten()) {
+            *left = to_double(std::mem::take(left), join.left.schema());
+            *right = to_double(std::mem::take(right), join.right.schema());
+            changed = true;
+        }
     }
+    Transformed::new_transformed(LogicalPlan::Join(join), changed)
 }
 
 /// A UNION whose inputs have DOUBLE wherever one of them has it beside DECIMAL.

@@ -1,9 +1,10 @@
 //! Which subqueries stay with DataFusion: those whose conditions it can pull up into a join.
 
+use super::{outer_columns, until};
 use datafusion::common::Result;
 use datafusion::common::tree_node::TreeNode;
 use datafusion::logical_expr::utils::split_conjunction;
-use datafusion::logical_expr::{Expr, LogicalPlan, check_subquery_expr};
+use datafusion::logical_expr::{Expr, JoinType, LogicalPlan, check_subquery_expr};
 use datafusion::optimizer::decorrelate::PullUpCorrelatedExpr;
 
 /// Whether DataFusion makes a join of the subquery of an expression of this node.
@@ -53,8 +54,34 @@ pub(super) fn can_pull_up(
     subquery: &LogicalPlan,
     mut pull_up: PullUpCorrelatedExpr,
 ) -> Result<Option<PullUpCorrelatedExpr>> {
-    match subquery.clone().rewrite(&mut pull_up) {
-        Ok(_) => Ok(pull_up.can_pull_up.then_some(pull_up)),
-        Err(_) => Ok(None),
+    if is_below_outer_join(subquery)? {
+        return Ok(None);
     }
+    let Ok(pulled) = subquery.clone().rewrite(&mut pull_up) else {
+        return Ok(None);
+    };
+    // What is unnested is not looked at.
+    let is_whole = pull_up.can_pull_up && outer_columns(&pulled.data)?.is_empty();
+    Ok(is_whole.then_some(pull_up))
+}
+
+/// Whether a side of a join refers to outer columns whose rows are not all in the result as they are: what is pulled up
+/// from there would take other rows away, too.
+fn is_below_outer_join(subquery: &LogicalPlan) -> Result<bool> {
+    let mut found = false;
+    subquery.apply(|node| {
+        if let LogicalPlan::Join(join) = node {
+            use JoinType::{Full, Inner, Left, LeftAnti, LeftMark, LeftSemi};
+            let (by_left, by_right) = match join.join_type {
+                Inner => (false, false),
+                Full => (true, true),
+                Left | LeftSemi | LeftAnti | LeftMark => (false, true),
+                _ => (true, false),
+            };
+            found |= by_left && !outer_columns(&join.left)?.is_empty()
+                || by_right && !outer_columns(&join.right)?.is_empty();
+        }
+        Ok(until(found))
+    })?;
+    Ok(found)
 }

@@ -67,7 +67,7 @@ fn at(micros: i64) -> Result<NaiveDateTime> {
     time.ok_or_else(|| exec_datafusion_err!("age: a timestamp is out of range"))
 }
 
-fn between(start: NaiveDateTime, end: NaiveDateTime) -> IntervalMonthDayNano {
+pub(super) fn between(start: NaiveDateTime, end: NaiveDateTime) -> IntervalMonthDayNano {
     if end < start {
         let IntervalMonthDayNano {
             months,

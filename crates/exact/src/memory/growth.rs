@@ -25,6 +25,10 @@ const LONGEST: u64 = i32::MAX as u64;
 
 /// What takes no more is not worth a look.
 const SMALL: u64 = 1 << 20;
+/// From here on, the operators behind hold a value more than once for a moment: they copy batches into larger ones.
+const LARGE: u64 = 64 << 20;
+/// How often.
+const COPIES: u64 = 3;
 /// Bytes of an element of a list.
 const ELEMENT: u64 = 8;
 
@@ -56,7 +60,8 @@ pub(crate) const GROWING: [(&str, RowSize); 9] = [
     }),
 ];
 
-fn sum(args: &[Argument], row: usize) -> u64 {
+/// Bytes of all arguments together.
+pub(crate) fn sum(args: &[Argument], row: usize) -> u64 {
     args.iter()
         .fold(0, |sum, arg| sum.saturating_add(arg.bytes(row)))
 }
@@ -231,7 +236,10 @@ impl ScalarUDFImpl for Bounded {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let bytes = self.size(&args);
+        let bytes = match self.size(&args) {
+            bytes @ LARGE.. => COPIES.saturating_mul(bytes),
+            bytes => bytes,
+        };
         let room = match bytes {
             0..=SMALL => None,
             _ => Some(self.budget.try_reserve(bytes).map_err(|_| {

@@ -1,5 +1,6 @@
 //! How wide rows may be, as far as a plan tells: `repeat('x', 200000)` makes each of its rows 200 kB wide.
 
+use super::concatenation::CONCATENATION;
 use datafusion::arrow::datatypes::{DataType, Schema};
 use datafusion::common::ScalarValue;
 use datafusion::common::stats::Precision;
@@ -162,7 +163,7 @@ fn own_width(
         "repeat" => number(1).map(|times| first.saturating_mul(times)),
         "array_repeat" => number(1).map(|times| first.max(8).saturating_mul(times)),
         "lpad" | "rpad" => number(1),
-        "concat" | "concat_ws" => Some(sum()),
+        "concat" | "concat_ws" | CONCATENATION => Some(sum()),
         "replace" => length(1).zip(length(2)).map(|(from, to)| {
             let times = (to / from.max(1)).max(1);
             first.saturating_mul(times)

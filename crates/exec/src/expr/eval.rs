@@ -144,6 +144,29 @@ fn within_digits(array: ArrayRef) -> Result<ArrayRef, ArrowError> {
     Ok(array)
 }
 
+/// All NaN are one value. x86 computes one with a sign, which would be less than any number.
+fn one_nan(array: ArrayRef) -> ArrayRef {
+    match array.data_type() {
+        DataType::Float32 => {
+            let one = |value: f32| if value.is_nan() { f32::NAN } else { value };
+            Arc::new(
+                array
+                    .as_primitive::<Float32Type>()
+                    .unary::<_, Float32Type>(one),
+            )
+        }
+        DataType::Float64 => {
+            let one = |value: f64| if value.is_nan() { f64::NAN } else { value };
+            Arc::new(
+                array
+                    .as_primitive::<Float64Type>()
+                    .unary::<_, Float64Type>(one),
+            )
+        }
+        _ => array,
+    }
+}
+
 impl ExpressionNode {
     fn evaluate(&self, frame: &Frame) -> Result<Evaluated, FragmentError> {
         Ok(match self {
@@ -168,7 +191,7 @@ impl ExpressionNode {
                     BinaryOp::Modulo => numeric::rem(&left, &right),
                     _ => unreachable!("{op:?} is no arithmetic"),
                 };
-                let result = result.and_then(within_digits);
+                let result = result.and_then(within_digits).map(one_nan);
                 combine(left, right, result.map_err(|error| kernel(error, text))?)
             }
             ExpressionNode::Compare { op, left, right } => {
@@ -203,7 +226,7 @@ impl ExpressionNode {
                 .map_err(unexpected)?,
             ExpressionNode::Negate(operand, text) => operand
                 .evaluate(frame)?
-                .map(|array| numeric::neg(array))
+                .map(|array| numeric::neg(array).map(one_nan))
                 .map_err(|error| kernel(error, text))?,
             ExpressionNode::IsNull(operand) => operand
                 .evaluate(frame)?

@@ -80,17 +80,19 @@ impl Oracle<'_> {
                     (Value::Integer(left), Value::Integer(right)) => {
                         Value::Integer(arithmetic(*op, left, right, types, &result)?)
                     }
-                    (Value::Float(left), Value::Float(right)) => Value::Float(match result {
-                        Type::Float32 => float(*op, left as f32, right as f32) as f64,
-                        _ => float(*op, left, right),
-                    }),
+                    (Value::Float(left), Value::Float(right)) => {
+                        Value::Float(one_nan(match result {
+                            Type::Float32 => float(*op, left as f32, right as f32) as f64,
+                            _ => float(*op, left, right),
+                        }))
+                    }
                     other => panic!("arithmetic on {other:?}"),
                 }
             }
             Expr::Not(operand) => boolean(self.truth(operand)?.map(|value| !value)),
             Expr::Negate(operand) => match self.value(operand)? {
                 Value::Null => Value::Null,
-                Value::Float(value) => Value::Float(-value),
+                Value::Float(value) => Value::Float(one_nan(-value)),
                 Value::Integer(value) => {
                     Value::Integer(in_range(-value, &operand.data_type(self.types).unwrap())?)
                 }
@@ -158,6 +160,11 @@ fn like(text: &[char], pattern: &[char]) -> bool {
         ([literal, rest @ ..], [first, text @ ..]) => first == literal && like(text, rest),
         _ => false,
     }
+}
+
+/// There is one NaN.
+fn one_nan(value: f64) -> f64 {
+    if value.is_nan() { f64::NAN } else { value }
 }
 
 fn float<T>(op: BinaryOp, left: T, right: T) -> T

@@ -95,17 +95,21 @@ pub fn is_unsupported(error: &SqlError) -> bool {
 }
 
 fn text(batch: &RecordBatch) -> Rows {
-    let columns = batch.columns().iter().map(|column| {
-        let formatter = formatter(column, &VALUE_FORMAT);
-        let formatter = formatter.expect("every type of a result can be shown");
-        (column.logical_nulls(), formatter)
-    });
+    let columns = batch
+        .columns()
+        .iter()
+        .map(|column| (column.logical_nulls(), formatter(column, &VALUE_FORMAT)));
     let columns: Vec<_> = columns.collect();
     let rows = 0..batch.num_rows();
     rows.map(|row| {
         let values = columns.iter().map(|(nulls, formatter)| {
             let is_null = nulls.as_ref().is_some_and(|nulls| nulls.is_null(row));
-            (!is_null).then(|| formatter.value(row).to_string())
+            let shown = || match formatter {
+                Ok(formatter) => formatter.value(row).to_string(),
+                // As the shell would fail.
+                Err(error) => error.to_string(),
+            };
+            (!is_null).then(shown)
         });
         values.collect()
     })

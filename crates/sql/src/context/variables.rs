@@ -14,6 +14,14 @@ const BUILD_ROWS: usize = 4 << 20;
 /// The same in bytes.
 const BUILD_BYTES: usize = 512 << 20;
 
+/// Where NULL may stand, as DuckDB and as DataFusion call it. PostgreSQL's is the first.
+pub(crate) const NULL_ORDERS: [(&str, &str); 4] = [
+    ("nulls_last_on_asc_first_on_desc", "nulls_max"),
+    ("nulls_first_on_asc_last_on_desc", "nulls_min"),
+    ("nulls_first", "nulls_first"),
+    ("nulls_last", "nulls_last"),
+];
+
 /// A session's variables. Statements see them as they were when they began.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Variables {
@@ -29,6 +37,8 @@ pub(crate) struct Variables {
     pub join_filters: bool,
     pub key_recoding: bool,
     pub parallel_streams: usize,
+    /// Where NULL stands in ORDER BY.
+    pub null_order: String,
 }
 
 impl Variables {
@@ -45,6 +55,7 @@ impl Variables {
             join_filters: true,
             key_recoding: true,
             parallel_streams: aeus.max(1),
+            null_order: NULL_ORDERS[0].0.to_owned(),
         }
     }
 
@@ -55,6 +66,11 @@ impl Variables {
         options.execution.batch_size =
             ConfigNonZeroUsize::try_new(self.batch_rows).expect("a setting has limits");
         options.execution.target_partitions = self.parallel_streams;
+        let null_order = NULL_ORDERS
+            .iter()
+            .find(|(name, _)| *name == self.null_order);
+        let (_, null_ordering) = null_order.expect("a setting has limits");
+        options.sql_parser.default_null_ordering = (*null_ordering).to_owned();
         let optimizer = &mut options.optimizer;
         optimizer.hash_join_single_partition_threshold = self.join_build_bytes;
         optimizer.hash_join_single_partition_threshold_rows = self.join_build_rows;

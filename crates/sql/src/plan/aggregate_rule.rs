@@ -173,7 +173,7 @@ fn states(
         ("min" | "max", [state]) if !state.is_grouped() => None,
         ("min", [state]) => Some(vec![value(AggregateFunction::Min, state.clone())?]),
         ("max", [state]) => Some(vec![value(AggregateFunction::Max, state.clone())?]),
-        ("avg", [Type::UInt64, sum]) => {
+        ("avg", [Type::Int64 | Type::UInt64, sum]) => {
             Some(vec![count()?, value(AggregateFunction::Sum, sum.clone())?])
         }
         _ => None,

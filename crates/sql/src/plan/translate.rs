@@ -48,6 +48,8 @@ impl Scope<'_> {
                     to: Type::try_from(function.return_type()).ok()?,
                 }),
                 (Replacement::Arithmetic(op), [left, right]) => self.binary(expr, op, left, right),
+                // Fragments compute no other NaN.
+                (Replacement::OneNan, [operand]) => self.translate(operand),
                 _ => None,
             }
         } else if let Some(not) = any.downcast_ref::<NotExpr>() {

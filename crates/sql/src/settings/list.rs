@@ -2,7 +2,7 @@
 
 use super::value::{Value, ValueKind};
 use super::{Access, Setting};
-use crate::context::StatementContext;
+use crate::context::{NULL_ORDERS, StatementContext};
 use crate::error::{Mistake, SqlError};
 use crate::maintenance::balance::{Chosen, WAYS};
 use eris_types::most_similar;
@@ -12,7 +12,7 @@ use std::time::Duration;
 const LEAST_MEMORY: u64 = 16_000_000;
 
 /// The settings, by name.
-pub(crate) static SETTINGS: [Setting; 20] = [
+pub(crate) static SETTINGS: [Setting; 21] = [
     Setting {
         name: "balancing",
         kind: ValueKind::Choice(&WAYS),
@@ -96,6 +96,20 @@ pub(crate) static SETTINGS: [Setting; 20] = [
             set: |variables, value| variables.batch_rows = value.usize(),
         },
         description: "rows of a batch above the scans",
+    },
+    Setting {
+        name: "default_null_order",
+        kind: ValueKind::Choice(&[
+            NULL_ORDERS[0].0,
+            NULL_ORDERS[1].0,
+            NULL_ORDERS[2].0,
+            NULL_ORDERS[3].0,
+        ]),
+        access: Access::Session {
+            get: |variables| Value::Text(variables.null_order.clone()),
+            set: |variables, value| variables.null_order = value.text(),
+        },
+        description: "where NULL stands in ORDER BY without NULLS FIRST or LAST; the default is PostgreSQL's, nulls_last is DuckDB's",
     },
     Setting {
         name: "huge_pages",

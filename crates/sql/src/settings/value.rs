@@ -64,6 +64,7 @@ impl ValueKind {
                 _ => return None,
             },
             ValueKind::Choice(words) => {
+                let word = word.replace(' ', "_");
                 let chosen = words.iter().find(|known| known.to_lowercase() == word);
                 Value::Text((*chosen?).to_owned())
             }

@@ -13,6 +13,7 @@ use crate::text::lambdas::arrows;
 use crate::text::mistakes;
 use crate::text::operators::before_signs;
 use crate::text::pivot_tokens::clauses;
+use crate::text::pragma;
 use crate::text::precedence::rebind;
 use crate::text::sample_tokens::samples;
 use crate::text::statement::Statement;
@@ -145,9 +146,8 @@ fn parse_tokens(
     tokens: Vec<TokenWithSpan>,
     statement: &Statement,
 ) -> Result<ast::Statement, SqlError> {
-    repair_levels(parse_whole(tokens, statement, |parser| {
-        parser.parse_statement()
-    })?)
+    let parsed = parse_whole(tokens, statement, |parser| parser.parse_statement())?;
+    repair_levels(pragma::as_set(parsed))
 }
 
 fn parse_whole<T>(

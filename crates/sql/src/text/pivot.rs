@@ -237,9 +237,13 @@ impl Pivot {
         for (conditions, name) in &combinations {
             for (number, (expr, alias)) in self.using.iter().enumerate() {
                 let value = format!("first_value(\"value({number}\") FILTER (WHERE {conditions})");
-                let value = match is_count(expr) {
-                    true => format!("coalesce({value}, 0)"),
-                    false => value,
+                let value = match expr {
+                    expr if is_count(expr) => format!("coalesce({value}, 0)"),
+                    Expr::Function(function) if !is_scalar(function) => value,
+                    // Of no rows, it need not be NULL.
+                    expr => {
+                        format!("coalesce({value}, (SELECT {expr} FROM {SOURCE} WHERE FALSE))")
+                    }
                 };
                 let name = match alias {
                     Some(alias) => format!("{name}_{alias}"),
@@ -389,6 +393,9 @@ fn nothing_on() -> SqlError {
     SqlError::invalid(Mistake::Syntax, "PIVOT is ON no column")
 }
 
+/// Functions whose value of no rows is not NULL, although that of an aggregate in them is.
+const SCALAR: [&str; 5] = ["coalesce", "ifnull", "nvl", "if", "concat"];
+
 /// The values of a column, as strings, in the order of the column.
 fn values_of(on: &Expr, source: &TableFactor) -> Query {
     let text = format!(
@@ -440,15 +447,13 @@ fn put_source(query: &mut Query, source: &TableFactor) {
                 TableFactor::Table { name, .. } => name.to_string() == SOURCE,
                 _ => false,
             };
-            match is_source {
-                true => {
-                    *table = self.0.clone();
-                    ControlFlow::Break(())
-                }
-                false => ControlFlow::Continue(()),
+            if is_source {
+                *table = self.0.clone();
             }
+            ControlFlow::Continue(())
         }
     }
+    // The visitor never breaks off.
     let _ = walk_mut(query, &mut Put(source));
 }
 
@@ -477,7 +482,7 @@ fn name_of(expr: &Expr) -> String {
     match expr {
         Expr::Identifier(name) => normalize(name),
         Expr::CompoundIdentifier(parts) => parts.last().map(normalize).unwrap_or_default(),
-        Expr::Nested(inner) => name_of(inner),
+        Expr::Nested(inner) | Expr::Cast { expr: inner, .. } => name_of(inner),
         other => other.to_string(),
     }
 }
@@ -498,6 +503,12 @@ fn written(value: &Expr) -> String {
         },
         other => other.to_string(),
     }
+}
+
+/// Whether a function is one of those that are written around aggregates.
+fn is_scalar(function: &Function) -> bool {
+    let name = function.name.to_string().to_lowercase();
+    SCALAR.contains(&name.as_str())
 }
 
 fn is_count(expr: &Expr) -> bool {

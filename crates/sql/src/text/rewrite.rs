@@ -27,7 +27,7 @@ pub(crate) fn rewrite(query: &mut Query) -> Result<Headers, SqlError> {
     using::write_out(query)?;
     make_unique(query);
     shorthand::write_out(query);
-    tuples::write_out(query)?;
+    tuples::write_out(query);
     set_all::number(query)?;
     Ok(headers)
 }

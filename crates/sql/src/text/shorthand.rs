@@ -10,6 +10,7 @@
 //!
 //! The names of the query's columns are taken before, so they stay as written.
 
+mod aggregates;
 mod functions;
 
 use crate::text::clock;
@@ -17,16 +18,17 @@ use crate::text::identifier::normalize;
 use crate::text::named_windows;
 use crate::text::parse::STRUCT;
 use crate::text::values;
+use aggregates::{ANY, aggregate_of_list, is_sorted, with_comma, without_null};
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, Array, BinaryOperator, DateTimeField, ExcludeSelectItem, Expr, Fetch, Function,
-    FunctionArg, FunctionArgExpr, FunctionArguments, Ident, LimitClause, ObjectName, OrderBy,
-    OrderByExpr, OrderByKind, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr,
-    Value, ValueWithSpan, VisitorMut,
+    FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Ident, LimitClause, ObjectName,
+    ObjectNamePart, OrderBy, OrderByExpr, OrderByKind, Query, Select, SelectItem,
+    SelectItemQualifiedWildcardKind, SetExpr, TableFactor, Value, ValueWithSpan, VisitorMut,
 };
 use datafusion::sql::sqlparser::parser::Parser;
 use eris_exact::REPLACED;
 use eris_syntax::{ErisDialect, expressions_mut, walk_mut};
-use functions::{EXPRESSIONS, NAMES, SAME};
+use functions::{EXPRESSIONS, NAMES, OF_LISTS, SAME};
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::LazyLock;
@@ -35,7 +37,7 @@ use std::sync::LazyLock;
 pub(crate) fn knows(name: &str) -> bool {
     let others = NAMES.iter().chain(&SAME).chain(&EXPRESSIONS);
     let mut names = others.map(|(other, _)| *other).chain(AGGREGATED);
-    names.any(|other| other == name)
+    names.any(|other| other == name) || LISTED.contains_key(name)
 }
 
 static TEMPLATES: LazyLock<HashMap<(&str, usize), Expr>> = LazyLock::new(|| {
@@ -46,6 +48,18 @@ static TEMPLATES: LazyLock<HashMap<(&str, usize), Expr>> = LazyLock::new(|| {
         ((*name, arguments.unwrap_or(0)), template(text))
     });
     parsed.collect()
+});
+
+/// Aggregates of a list's elements as queries over them.
+static LISTED: LazyLock<HashMap<String, Expr>> = LazyLock::new(|| {
+    let aggregates = OF_LISTS.iter().map(|aggregate| {
+        let known = renamed(aggregate).unwrap_or(aggregate);
+        let query = template(&format!(
+            "CASE WHEN $1 IS NOT NULL THEN (SELECT {known}(x) FROM unnest($1) AS t (x)) END"
+        ));
+        (format!("list_{aggregate}"), query)
+    });
+    aggregates.collect()
 });
 
 static REPLACEMENT: LazyLock<Expr> = LazyLock::new(|| template(&format!("{REPLACED}($1, $2)")));
@@ -92,9 +106,26 @@ impl VisitorMut for Shorthands {
         ControlFlow::Continue(())
     }
 
+    /// The planner compares names of table functions as they are.
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
+        if let TableFactor::Table {
+            name,
+            args: Some(_),
+            ..
+        } = factor
+            && let [ObjectNamePart::Identifier(name)] = &mut name.0[..]
+        {
+            name.value = normalize(name);
+        }
+        ControlFlow::Continue(())
+    }
+
     /// Behind the queries within, whose windows may have the same names.
     fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
         named_windows::inline(select);
+        if let GroupByExpr::Expressions(keys, _) = &mut select.group_by {
+            *keys = std::mem::take(keys).into_iter().flat_map(parts).collect();
+        }
         ControlFlow::Continue(())
     }
 
@@ -126,6 +157,14 @@ impl VisitorMut for Shorthands {
             *expr = longer;
         }
         ControlFlow::Continue(())
+    }
+}
+
+/// The columns of `GROUP BY (a, b)`, which the planner takes for one value.
+fn parts(key: Expr) -> Vec<Expr> {
+    match key {
+        Expr::Tuple(parts) => parts,
+        other => vec![other],
     }
 }
 
@@ -265,6 +304,10 @@ fn call(function: &mut Function) -> Option<Expr> {
     {
         name = of_list;
     }
+    if name == ANY && is_sorted(function) {
+        name = "first".to_owned();
+        without_null(function);
+    }
     if let Some(rename) = renamed(&name) {
         let mut known = Ident::new(rename);
         known.span = span;
@@ -301,11 +344,7 @@ fn call(function: &mut Function) -> Option<Expr> {
         FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr.clone()),
         _ => None,
     });
-    let mut arguments = arguments.collect::<Option<Vec<_>>>()?;
-    if matches!(name.as_str(), "date_diff" | "datediff") && arguments.len() == 3 {
-        let part = text(&arguments.remove(0))?.to_lowercase();
-        name = format!("date_diff_{}", part.trim_end_matches('s'));
-    }
+    let arguments = arguments.collect::<Option<Vec<_>>>()?;
     if name == "time_bucket" && arguments.first().is_some_and(is_of_months) {
         name = "time_bucket_of_months".to_owned();
     }
@@ -314,7 +353,9 @@ fn call(function: &mut Function) -> Option<Expr> {
     {
         return Some(quantiles(function, &name, value, fractions));
     }
-    let template = TEMPLATES.get(&(name.as_str(), arguments.len()))?;
+    let template = TEMPLATES
+        .get(&(name.as_str(), arguments.len()))
+        .or_else(|| LISTED.get(name.as_str()).filter(|_| arguments.len() == 1))?;
     Some(fill(template, &arguments))
 }
 
@@ -339,31 +380,6 @@ fn renamed(name: &str) -> Option<&'static str> {
             .iter()
             .find(|(other, _)| *other == name)
             .map(|(_, known)| *known),
-    }
-}
-
-/// `list_aggregate(l, 'sum')` as `list_sum(l)`: the name of the function.
-fn aggregate_of_list(function: &mut Function) -> Option<String> {
-    let FunctionArguments::List(list) = &mut function.args else {
-        return None;
-    };
-    let aggregate = match list.args.get(1)? {
-        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => text(expr)?.to_lowercase(),
-        _ => return None,
-    };
-    list.args.remove(1);
-    let name = format!("list_{aggregate}");
-    function.name = ObjectName::from(vec![Ident::new(name.as_str())]);
-    Some(name)
-}
-
-fn with_comma(function: &mut Function) {
-    if let FunctionArguments::List(list) = &mut function.args
-        && list.args.len() == 1
-    {
-        let comma = Expr::value(Value::SingleQuotedString(",".to_owned()));
-        list.args
-            .push(FunctionArg::Unnamed(FunctionArgExpr::Expr(comma)));
     }
 }
 
@@ -405,7 +421,7 @@ fn field_of_struct(access: &mut AccessExpr) {
 
 /// `name := value`, which the parser takes for an operator, as a name and a value. `'name', value`, which
 /// `{'name': value}` became, as it is.
-fn named(argument: FunctionArg) -> Vec<FunctionArg> {
+pub(crate) fn named(argument: FunctionArg) -> Vec<FunctionArg> {
     let unnamed = |expr| FunctionArg::Unnamed(FunctionArgExpr::Expr(expr));
     let string = |name: &Ident| Expr::value(Value::SingleQuotedString(normalize(name)));
     let expr = match argument {
@@ -538,8 +554,8 @@ mod tests {
                 "SELECT a FROM t LIMIT 2 OFFSET 1 ROWS",
             ),
             (
-                "SELECT date_diff('days', a, b)",
-                "SELECT (CAST((b) AS DATE) - CAST((a) AS DATE))",
+                "SELECT any_value(a ORDER BY b) FROM RANGE(3) GROUP BY (a, b)",
+                "SELECT first_value(a ORDER BY b) FILTER (WHERE (a) IS NOT NULL) FROM range(3) GROUP BY a, b",
             ),
             (
                 "SELECT last(x ORDER BY y) FROM t",

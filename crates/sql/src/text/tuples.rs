@@ -4,57 +4,52 @@
 //! (a, b) IN ((1, 2), (3, 4))    (a = 1 AND b = 2) OR (a = 3 AND b = 4)
 //! (a, b) IN (SELECT c, d …)     EXISTS (SELECT 1 FROM (SELECT c, d …) AS q(x, y) WHERE x = a AND y = b)
 //! (a, b) NOT IN (SELECT …)      NOT EXISTS (… WHERE (x = a AND y = b) IS NOT FALSE)
+//! … elsewhere than in WHERE     CASE WHEN EXISTS (…) THEN TRUE WHEN EXISTS (… IS NULL) THEN NULL ELSE FALSE END
 //! x = ANY (list)                CASE WHEN x = ANY (list) THEN TRUE WHEN list has NULL THEN NULL ELSE …
 //! ```
 //!
 //! `IN (SELECT …)` is NULL, too, if a row of the query might be the tuple, were it not for a NULL. Between the ANDs of
-//! WHERE, NULL is as good as FALSE. Elsewhere it is rejected: there is no join for it.
+//! WHERE, NULL is as good as FALSE.
 
-use crate::error::SqlError;
 use crate::text::identifier::without_places;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, Query, Select, SetExpr, TableFactor, UnaryOperator, VisitorMut,
+    BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Query, Select, SetExpr,
+    TableFactor, UnaryOperator, VisitorMut,
 };
 use datafusion::sql::sqlparser::parser::Parser;
 use eris_syntax::{ErisDialect, walk_mut};
 use std::ops::ControlFlow;
 
 /// Writes them out anywhere in a query.
-///
-/// # Errors
-/// `(a, b) IN (SELECT …)` elsewhere than in WHERE.
-pub(super) fn write_out(query: &mut Query) -> Result<(), SqlError> {
-    match walk_mut(query, &mut Tuples) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(error) => Err(*error),
-    }
+pub(super) fn write_out(query: &mut Query) {
+    // The visitor never breaks off.
+    let _ = walk_mut(query, &mut Tuples);
 }
 
 struct Tuples;
 
 impl VisitorMut for Tuples {
-    type Break = Box<SqlError>;
+    type Break = ();
 
-    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Self::Break> {
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
         if let Some(condition) = &mut select.selection {
             conjuncts(condition);
         }
         ControlFlow::Continue(())
     }
 
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Self::Break> {
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         let longer = match expr {
             Expr::InList {
                 expr: tuple,
                 list,
                 negated,
             } => in_list(tuple, list, *negated),
-            Expr::InSubquery { expr: tuple, .. } if parts(tuple).is_some() => {
-                let what = "(a, b) IN (SELECT …) elsewhere than between the ANDs of WHERE";
-                let error = SqlError::not_supported(what);
-                let hint = "WHERE EXISTS (SELECT 1 FROM t WHERE t.c = a AND t.d = b)";
-                return ControlFlow::Break(Box::new(error.with_hint(Some(hint))));
-            }
+            Expr::InSubquery {
+                expr: tuple,
+                subquery,
+                negated,
+            } => parts(tuple).map(|parts| member(&parts, subquery, *negated)),
             Expr::AnyOp { right, .. } if !matches!(**right, Expr::Subquery(_)) => {
                 let list = (**right).clone();
                 Some(any_of(expr.clone(), &list))
@@ -100,6 +95,16 @@ fn conjuncts(condition: &mut Expr) {
 fn parts(expr: &Expr) -> Option<Vec<Expr>> {
     match expr {
         Expr::Tuple(parts) if parts.len() > 1 => Some(parts.clone()),
+        Expr::Function(function) if function.name.to_string().eq_ignore_ascii_case("row") => {
+            let FunctionArguments::List(list) = &function.args else {
+                return None;
+            };
+            let parts = list.args.iter().map(|argument| match argument {
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(part)) => Some(part.clone()),
+                _ => None,
+            });
+            (parts.collect::<Option<Vec<_>>>()).filter(|parts| parts.len() > 1)
+        }
         Expr::Nested(inner) => parts_of_nested(inner),
         _ => None,
     }
@@ -171,6 +176,22 @@ fn exists(parts: &[Expr], subquery: &Query, behind: &str) -> Expr {
         **inner = subquery.clone();
     }
     expr
+}
+
+/// Whether the tuple is a row of the query, or NULL where it may be one.
+fn member(parts: &[Expr], subquery: &Query, negated: bool) -> Expr {
+    let found = exists(parts, subquery, "");
+    let perhaps = exists(parts, subquery, " IS NULL");
+    let text = format!(
+        "CASE WHEN TRUE THEN {} WHEN TRUE THEN NULL ELSE {negated} END",
+        !negated
+    );
+    let mut member = expression(&text);
+    if let Expr::Case { conditions, .. } = &mut member {
+        conditions[0].condition = found;
+        conditions[1].condition = perhaps;
+    }
+    nested(member)
 }
 
 /// ANY over a list that may have a NULL.

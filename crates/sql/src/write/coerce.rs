@@ -13,6 +13,7 @@ use datafusion::arrow::datatypes::{
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::common::ScalarValue;
+use eris_exact::one_nan;
 use eris_exact::text::{can_cast, has_own_text, try_cast, write_value};
 use eris_exact::types::{UUID_BYTES, sql_name};
 use std::fmt;
@@ -133,7 +134,7 @@ pub(crate) fn column(
             ),
         ));
     }
-    Ok(cast)
+    Ok(one_nan(&cast))
 }
 
 /// The first row whose value the cast did not keep: it is NULL now, or an infinite number that it was not.

@@ -34,7 +34,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::OwnedRwLockReadGuard;
 
 /// Changes of a few rows that take effect at one timestamp, or not at all. At most one is given for each data object.
@@ -276,11 +276,7 @@ impl RowChanges {
         let at = poll_fn(|cx| sequencer.poll_draw(cx)).await;
         open.commit(
             engine,
-            CommitPoint {
-                at,
-                sequencer: Arc::clone(sequencer),
-                open: AtomicUsize::new(deleted.len()),
-            },
+            CommitPoint::new(at, Arc::clone(sequencer), deleted.len()),
         );
         engine.shared().visible(at).await;
         for (object, rows) in deleted {

@@ -279,7 +279,9 @@ impl Uncommitted<'_> {
             partition.deleted.add(deleted, at, horizon);
         }
         partition.object.set_changed(at);
-        partition.commit(*statement, at, home, horizon);
+        if partition.commit(*statement, at, home, horizon) {
+            partition.merge(home, horizon);
+        }
         Changed::Committed {
             at,
             deleted: deleted.len() as u64,

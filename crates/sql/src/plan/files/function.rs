@@ -10,6 +10,7 @@ use crate::progress;
 use crate::text::identifier::normalize;
 use crate::text::parse::STRUCT;
 use crate::text::parse::place_of_expr;
+use crate::text::shorthand::named;
 use crate::text::statement::Statement;
 use datafusion::catalog::{MemTable, TableProvider};
 use datafusion::execution::context::SessionState;
@@ -269,7 +270,9 @@ pub(crate) fn option_value(expr: &Expr) -> Option<OptionValue> {
         Expr::Tuple(elements) => {
             OptionValue::List(elements.iter().map(option_value).collect::<Option<_>>()?)
         }
-        Expr::Function(function) if function.name.to_string() == STRUCT => entries(&function.args)?,
+        Expr::Function(function) if function.name.to_string().eq_ignore_ascii_case(STRUCT) => {
+            entries(&function.args)?
+        }
         _ => return None,
     })
 }
@@ -282,7 +285,8 @@ fn entries(args: &FunctionArguments) -> Option<OptionValue> {
         FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => option_value(expr),
         _ => None,
     };
-    let values = list.args.iter().map(constant).collect::<Option<Vec<_>>>()?;
+    let args = list.args.iter().cloned().flat_map(named);
+    let values = args.map(|arg| constant(&arg)).collect::<Option<Vec<_>>>()?;
     let pairs = values.chunks(2).map(|pair| match pair {
         [OptionValue::Text(name), value] => Some((name.clone(), value.clone())),
         _ => None,

@@ -74,6 +74,7 @@ pub(crate) fn read_options(
                 "a value in quotes is never NULL; nullif(column, '') makes it so",
             )));
     }
+    hints(&mut options)?;
     if let Some(given) = options.take(&["encoding"])? {
         let named = TextEncoding::named(given.text()?);
         let rejected = || given.reject("the name of an encoding: 'utf-8', 'utf-16', 'latin-1' …");
@@ -93,6 +94,24 @@ pub(crate) fn read_options(
     }
     options.finish(what, &known)?;
     Ok(read)
+}
+
+/// What DuckDB's users say of how files are read, not of what is in them.
+fn hints(options: &mut GivenOptions) -> Result<(), SqlError> {
+    for name in ["buffer_size", "files_to_sniff"] {
+        if let Some(given) = options.take(&[name])? {
+            given.number()?;
+        }
+    }
+    if let Some(given) = options.take(&["parallel"])? {
+        given.flag()?;
+    }
+    match options.take(&["strict_mode"])? {
+        Some(given) if !given.flag()? => Err(SqlError::not_supported("STRICT_MODE false")
+            .at(given.place.clone())
+            .with_hint(Some("IGNORE_ERRORS true leaves records with a fault out"))),
+        _ => Ok(()),
+    }
 }
 
 /// What columns several files have together.

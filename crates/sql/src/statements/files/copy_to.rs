@@ -6,7 +6,7 @@ use super::copy_from::quoted;
 use super::parse::{CopySource, CopyTo};
 use super::write_options::write_options;
 use crate::cancel::begin_commit;
-use crate::catalog::SCHEMA;
+use crate::catalog::{SCHEMA, TableOrView};
 use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::plan::files::StatementTables;
@@ -14,9 +14,10 @@ use crate::plan::planning;
 use crate::plan::planning::Plan;
 use crate::progress;
 use crate::running::outcome::Begun;
+use crate::text::identifier::normalize;
 use crate::text::statement::Statement;
 use crate::write::targets::columns;
-use datafusion::sql::sqlparser::ast::ObjectName;
+use datafusion::sql::sqlparser::ast::{Ident, ObjectName};
 use eris_files::{FileUnderWay, WriteOptions};
 use std::path::PathBuf;
 
@@ -30,17 +31,7 @@ pub(super) async fn run(
     let plan = match copy.source {
         CopySource::Query(query) => planning::plan(context, *query, statement).await?,
         CopySource::Table(name, names) => {
-            let table = context.table(&name, statement)?;
-            let names: Vec<_> = names
-                .into_iter()
-                .map(|name| ObjectName::from(vec![name]))
-                .collect();
-            let columns = columns(&table, &names)?;
-            let columns: Vec<_> = columns
-                .iter()
-                .map(|&at| quoted(table.schema.field(at).name()))
-                .collect();
-            let query = format!("SELECT {} FROM {}", columns.join(", "), table.name.sql());
+            let query = query(context, &name, names, statement)?;
             // The name is that of the table, whatever schema is current.
             let context = context.clone().in_schema(SCHEMA);
             planning::plan_text(&context, &query, StatementTables::new()).await?
@@ -55,6 +46,40 @@ pub(super) async fn run(
     begin_commit()?;
     file.finish().await?;
     Ok(Begun::Count { rows, tag: "COPY" })
+}
+
+/// The query for a table's or view's columns of these names, or for all of them.
+fn query(
+    context: &StatementContext,
+    name: &ObjectName,
+    names: Vec<Ident>,
+    statement: &Statement,
+) -> Result<String, SqlError> {
+    let table = match context.relation(name, statement)? {
+        TableOrView::Table(table) => table,
+        TableOrView::View(view) => {
+            let columns = names.iter().map(|name| quoted(&normalize(name)));
+            let columns = match names.is_empty() {
+                true => "*".to_owned(),
+                false => columns.collect::<Vec<_>>().join(", "),
+            };
+            return Ok(format!("SELECT {columns} FROM {}", view.name.sql()));
+        }
+    };
+    let names: Vec<_> = names
+        .into_iter()
+        .map(|name| ObjectName::from(vec![name]))
+        .collect();
+    let columns = columns(&table, &names)?;
+    let columns: Vec<_> = columns
+        .iter()
+        .map(|&at| quoted(table.schema.field(at).name()))
+        .collect();
+    Ok(format!(
+        "SELECT {} FROM {}",
+        columns.join(", "),
+        table.name.sql()
+    ))
 }
 
 /// Writes all rows of a plan into a file, which has its name once it is finished; until then what had it is as it was.

@@ -43,6 +43,13 @@ pub(super) fn unpivoted(
             }
             continue;
         }
+        if let Expr::Cast { expr: inner, .. } = expr
+            && chosen_by(inner, columns)?.is_some()
+        {
+            let error = SqlError::not_supported("a cast of COLUMNS in UNPIVOT");
+            let hint = "cast the columns in a subquery: SELECT CAST(COLUMNS(*) AS …)";
+            return Err(error.with_hint(Some(hint)));
+        }
         let parts = parts(expr);
         if parts.len() != values.len() {
             return Err(wrong_count(values.len()));

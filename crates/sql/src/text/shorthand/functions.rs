@@ -12,8 +12,6 @@ pub(super) const NAMES: [(&str, &str); 31] = [
     ("list_value", "make_array"),
     ("prefix", "starts_with"),
     ("suffix", "ends_with"),
-    ("string_split", "string_to_array"),
-    ("str_split", "string_to_array"),
     ("ucase", "upper"),
     ("lcase", "lower"),
     ("unicode", "ascii"),
@@ -33,10 +31,12 @@ pub(super) const NAMES: [(&str, &str); 31] = [
     ("array_apply", "array_transform"),
     ("apply", "array_transform"),
     ("filter", "array_filter"),
+    ("argmin", "arg_min"),
+    ("argmax", "arg_max"),
 ];
 
 /// Functions of as many arguments as the highest number, as expressions over them.
-pub(super) const EXPRESSIONS: [(&str, &str); 56] = [
+pub(super) const EXPRESSIONS: [(&str, &str); 54] = [
     ("year", "date_part('year', $1)"),
     ("quarter", "date_part('quarter', $1)"),
     ("month", "date_part('month', $1)"),
@@ -60,35 +60,6 @@ pub(super) const EXPRESSIONS: [(&str, &str); 56] = [
         "last_day",
         "CAST(date_trunc('month', $1) + INTERVAL '1 month' - INTERVAL '1 day' AS DATE)",
     ),
-    (
-        "date_diff_year",
-        "date_part('year', $2) - date_part('year', $1)",
-    ),
-    (
-        "date_diff_quarter",
-        "4 * (date_part('year', $2) - date_part('year', $1)) + date_part('quarter', $2) - date_part('quarter', $1)",
-    ),
-    (
-        "date_diff_month",
-        "12 * (date_part('year', $2) - date_part('year', $1)) + date_part('month', $2) - date_part('month', $1)",
-    ),
-    (
-        "date_diff_week",
-        "(CAST(date_trunc('week', $2) AS DATE) - CAST(date_trunc('week', $1) AS DATE)) / 7",
-    ),
-    ("date_diff_day", "CAST($2 AS DATE) - CAST($1 AS DATE)"),
-    (
-        "date_diff_hour",
-        "CAST((date_part('epoch', date_trunc('hour', CAST($2 AS TIMESTAMP))) - date_part('epoch', date_trunc('hour', CAST($1 AS TIMESTAMP)))) / 3600 AS BIGINT)",
-    ),
-    (
-        "date_diff_minute",
-        "CAST((date_part('epoch', date_trunc('minute', CAST($2 AS TIMESTAMP))) - date_part('epoch', date_trunc('minute', CAST($1 AS TIMESTAMP)))) / 60 AS BIGINT)",
-    ),
-    (
-        "date_diff_second",
-        "CAST(date_part('epoch', date_trunc('second', CAST($2 AS TIMESTAMP))) - date_part('epoch', date_trunc('second', CAST($1 AS TIMESTAMP))) AS BIGINT)",
-    ),
     ("if", "CASE WHEN $1 THEN $2 ELSE $3 END"),
     ("iff", "CASE WHEN $1 THEN $2 ELSE $3 END"),
     ("mod", "($1 % $2)"),
@@ -102,7 +73,26 @@ pub(super) const EXPRESSIONS: [(&str, &str); 56] = [
         "regexp_extract",
         "CASE WHEN $1 IS NULL THEN NULL ELSE coalesce(array_element(regexp_match($1, '(' || $2 || ')'), $3 + 1), '') END",
     ),
+    // Without a separator, DataFusion takes characters apart.
+    (
+        "string_split",
+        "CASE WHEN $2 IS NULL THEN CASE WHEN $1 IS NOT NULL THEN make_array($1) END ELSE string_to_array($1, $2) END",
+    ),
     ("isodow", "date_part('isodow', $1)"),
+    ("microsecond", "date_part('microsecond', $1)"),
+    ("millisecond", "date_part('millisecond', $1)"),
+    (
+        "epoch_ns",
+        "(1000 * CAST(round(1000000 * date_part('epoch', $1)) AS BIGINT))",
+    ),
+    (
+        "list_select",
+        "array_transform($2, list_index -> array_element($1, list_index))",
+    ),
+    (
+        "parse_filename",
+        "array_element(string_to_array($1, '/'), -1)",
+    ),
     ("strptime", "CAST(to_timestamp($1, $2) AS TIMESTAMP)"),
     ("sha256", "encode(sha256($1), 'hex')"),
     (
@@ -151,11 +141,41 @@ pub(super) const EXPRESSIONS: [(&str, &str); 56] = [
 ];
 
 /// Other names of what is written as an expression.
-pub(super) const SAME: [(&str, &str); 6] = [
+pub(super) const SAME: [(&str, &str); 15] = [
     ("countif", "count_if"),
     ("array_distinct", "list_distinct"),
     ("array_sort", "list_sort"),
     ("array_reverse_sort", "list_reverse_sort"),
     ("array_unique", "list_unique"),
     ("quantile", "quantile_disc"),
+    ("str_split", "string_split"),
+    ("split", "string_split"),
+    ("array_select", "list_select"),
+    ("list_arbitrary", "list_first"),
+    ("list_fsum", "list_sum"),
+    ("list_sumkahan", "list_sum"),
+    ("list_kahan_sum", "list_sum"),
+    ("list_favg", "list_avg"),
+    ("list_group_concat", "list_string_agg"),
+];
+
+/// Aggregates that are also functions of a list, by the name `list_…`.
+pub(super) const OF_LISTS: [&str; 17] = [
+    "median",
+    "mode",
+    "any_value",
+    "approx_count_distinct",
+    "stddev",
+    "stddev_pop",
+    "stddev_samp",
+    "variance",
+    "var_pop",
+    "var_samp",
+    "bit_and",
+    "bit_or",
+    "bit_xor",
+    "bool_and",
+    "bool_or",
+    "array_agg",
+    "list",
 ];

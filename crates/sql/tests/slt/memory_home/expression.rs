@@ -10,6 +10,7 @@ use datafusion::arrow::compute::kernels::{boolean, cast, cmp, numeric};
 use datafusion::arrow::compute::{self, CastOptions, interleave, take};
 use datafusion::arrow::datatypes::{DataType, TimeUnit};
 use datafusion::arrow::error::ArrowError;
+use eris_exact::one_nan;
 use eris_exact::scalar::to_datafusion;
 use eris_fragment::{BinaryOp, Expr, FragmentError, Scalar, Value};
 use std::sync::Arc;
@@ -68,7 +69,10 @@ impl<'a> Rows<'a> {
             }
             Expr::Negate(operand) => {
                 let operand = self.evaluate(operand)?;
-                numeric::neg(&operand).map_err(|error| self.failed(error, expr))
+                let negative = numeric::neg(&operand);
+                negative
+                    .map(|array| one_nan(&array))
+                    .map_err(|error| self.failed(error, expr))
             }
             Expr::IsNull(operand) => {
                 let is_null = boolean::is_null(&self.evaluate(operand)?).map_err(unexpected)?;
@@ -304,7 +308,7 @@ fn arithmetic(op: BinaryOp, left: &ArrayRef, right: &ArrayRef) -> Result<ArrayRe
         let checked = numbers.validate_decimal_precision(38);
         checked.map_err(|error| ArrowError::ArithmeticOverflow(error.to_string()))?;
     }
-    Ok(array)
+    Ok(one_nan(&array))
 }
 
 /// Arrow multiplies unchecked when it casts dates and timestamps to a finer unit.
