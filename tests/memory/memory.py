@@ -40,19 +40,19 @@ STATEMENTS = [
     "SELECT generate_series(DATE '0001-01-01', DATE '9999-12-31', INTERVAL '1 day')",
     "SELECT array_repeat('abc', 1000000000)",
     "SELECT sum(length(lpad('a', 1000000, 'b'))) FROM range(100000)",
-    "SELECT sum(length(rpad(CAST(value AS VARCHAR), 1000000, 'b'))) FROM range(100000)",
+    "SELECT sum(length(rpad(CAST(range AS VARCHAR), 1000000, 'b'))) FROM range(100000)",
     "SELECT sum(length(replace(repeat('a', 10000), 'a', 'bbbbbbbbbb'))) FROM range(100000)",
-    "SELECT array_agg(value) FROM range(200000000)",
+    "SELECT array_agg(range) FROM range(200000000)",
     "SELECT length(array_agg(repeat('x', 1000))) FROM range(5000000)",
     MANY + "SELECT count(*) FROM many a, many b WHERE a.i + b.i < 0",
     MANY + "SELECT count(*) FROM many a JOIN many b ON a.k = b.k WHERE a.i < b.i",
     MANY + "SELECT max(c) FROM (SELECT k, array_agg(i) AS l, count(*) AS c FROM many GROUP BY k)",
     MANY + "SELECT k, string_agg(CAST(i AS VARCHAR), repeat(',', 1000)) FROM many GROUP BY k",
     MANY + "SELECT i, sum(i) OVER (PARTITION BY k ORDER BY i) FROM many ORDER BY 2 DESC LIMIT 1",
-    "SELECT count(*) FROM (SELECT value, repeat('y', 5000) AS s FROM range(400000) ORDER BY s, value)",
-    "SELECT count(*) FROM (SELECT s FROM (SELECT repeat('y', 5000) || value AS s FROM range(400000)) GROUP BY s)",
-    "SELECT count(*) FROM range(300000) a JOIN (SELECT value, repeat('y', 5000) AS s FROM range(300000)) b"
-    " ON a.value = b.value WHERE length(s) > 3",
+    "SELECT count(*) FROM (SELECT range, repeat('y', 5000) AS s FROM range(400000) ORDER BY s, range)",
+    "SELECT count(*) FROM (SELECT s FROM (SELECT repeat('y', 5000) || range AS s FROM range(400000)) GROUP BY s)",
+    "SELECT count(*) FROM range(300000) a JOIN (SELECT range, repeat('y', 5000) AS s FROM range(300000)) b"
+    " ON a.range = b.range WHERE length(s) > 3",
     "WITH RECURSIVE t(s) AS (SELECT 'ab' UNION ALL SELECT s || s FROM t WHERE length(s) < 4000000000) "
     "SELECT max(length(s)) FROM t",
     "SELECT count(*) FROM (SELECT regexp_replace(repeat('a', 10000), 'a', 'bbbbbbbbbb', 'g') AS s FROM range(50000))"

@@ -2,6 +2,7 @@
 
 pub(crate) mod average;
 pub(crate) mod cast_names;
+pub(crate) mod extreme;
 pub(crate) mod extreme_row;
 pub(crate) mod group_keys;
 pub(crate) mod held_filter;

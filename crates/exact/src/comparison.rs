@@ -1,5 +1,6 @@
 //! Comparisons of what DataFusion would first make equal in type, and so lose a part of.
 
+pub(crate) mod coalesce;
 pub(crate) mod common_type;
 pub(crate) mod decimal;
 mod interval;

@@ -31,9 +31,9 @@ use crate::walk::rewrite_nodes;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, Result};
 use datafusion::config::ConfigOptions;
-use datafusion::logical_expr::expr::{Exists, InSubquery};
+use datafusion::logical_expr::expr::{BinaryExpr, Exists, InSubquery};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, lit};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Operator, lit};
 use datafusion::optimizer::analyzer::AnalyzerRule;
 use domain::Host;
 use std::sync::Arc;
@@ -185,6 +185,20 @@ fn is_ours(expr: &Expr, node: &LogicalPlan) -> Result<bool> {
     let input = node.inputs()[0].schema();
     let is_near = columns.iter().all(|column| input.has_column(column));
     Ok(!is_near || !is_pulled_up(expr, node)?)
+}
+
+/// The conditions under which a row belongs to one of the domain: NULL is equal to NULL.
+fn same<'a>(
+    of_row: impl IntoIterator<Item = &'a Column>,
+    of_domain: impl IntoIterator<Item = &'a Column>,
+) -> Vec<Expr> {
+    let pairs = of_row.into_iter().zip(of_domain);
+    let same = pairs.map(|(left, right)| {
+        let (left, right) = (Expr::from(left.clone()), Expr::from(right.clone()));
+        let operator = Operator::IsNotDistinctFrom;
+        Expr::BinaryExpr(BinaryExpr::new(Box::new(left), operator, Box::new(right)))
+    });
+    same.collect()
 }
 
 /// A column with what the subquery gives.

@@ -1,6 +1,7 @@
 //! Joins that spill, that can be cancelled, and whose filters reach the right column; ASOF joins.
 
 pub(crate) mod asof;
+pub(crate) mod null_keys;
 pub(crate) mod same_names;
 pub(crate) mod spilling;
 pub(crate) mod yielding;

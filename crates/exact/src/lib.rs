@@ -26,6 +26,7 @@
 //! | `datetime::to_char` | `to_char` has PostgreSQL's patterns |
 //! | `datetime::series` | a series of timestamps is a table |
 //! | `datetime::with_seconds` | a timestamp may be written without seconds |
+//! | `comparison::coalesce` | `coalesce` and `ifnull` take any type |
 //! | `comparison::common_type` | types that have nothing in common do not become one |
 //! | `comparison::pattern` | `SIMILAR TO` is SQL's |
 //! | `comparison::quantified` | ANY and ALL work everywhere |
@@ -41,6 +42,7 @@
 //! | `aggregate::sum` | SUM fails instead of wrapping around, and only if the whole sum does not fit |
 //! | `aggregate::average` | AVG of DECIMAL is a DOUBLE instead of a few digits |
 //! | `aggregate::cast_names` | aggregates that differ by a cast have names that differ |
+//! | `aggregate::extreme` | `max` and `min` of groups know that NaN is greatest |
 //! | `aggregate::extreme_row` | adds `max_by` and `min_by` |
 //! | `aggregate::mode` | adds `mode` |
 //! | `aggregate::group_keys` | groups by a key that was unique before a join keep all their columns |
@@ -48,6 +50,7 @@
 //! | `aggregate::held_filter` | a condition without columns stays above an aggregate |
 //! | `aggregate::single_distinct` | `count(DISTINCT x)` beside a sum of decimals |
 //! | `join::asof` | adds ASOF joins |
+//! | `join::null_keys` | `IS NOT DISTINCT FROM` and `=` are keys of different joins |
 //! | `join::spilling` | a hash join goes on in files when its build side does not fit |
 //! | `join::same_names` | a join's filter does not reach another column of the same name |
 //! | `join::yielding` | a join that produces many rows can be cancelled |

@@ -11,6 +11,7 @@ use crate::comparison::zero::OneZero;
 use crate::correlated::UnnestSubqueries;
 use crate::held::{HeldRule, IsHeld};
 use crate::join::asof::{FilterBelowAsOf, MarkedJoins};
+use crate::join::null_keys::EqualKeys;
 use crate::join::same_names::UnlessSameNames;
 use crate::join::spilling::SpillJoins;
 use crate::join::yielding::YieldAfterJoins;
@@ -54,7 +55,7 @@ pub(crate) fn analyzer_rules(budget: &Budget) -> Vec<Analysis> {
     rules
 }
 
-/// DataFusion's rules for logical plans, two of them held back where they are wrong.
+/// DataFusion's rules for logical plans, some of them held back where they are wrong.
 pub(crate) fn optimizer_rules() -> Vec<LogicalRule> {
     let held: [(&str, IsHeld); 2] = [
         ("single_distinct_aggregation_to_group_by", sums_decimals),
@@ -68,6 +69,11 @@ pub(crate) fn optimizer_rules() -> Vec<LogicalRule> {
             rule: Arc::clone(rule),
             is_held,
         });
+    }
+    for rule in &mut rules {
+        if rule.name() == EqualKeys::default().name() {
+            *rule = Arc::new(EqualKeys::default());
+        }
     }
     let place = rules
         .iter()

@@ -5,9 +5,11 @@
 
 use crate::aggregate::average::ExactAverage;
 use crate::aggregate::cast_names::CastNames;
+use crate::aggregate::extreme::Extreme;
 use crate::aggregate::extreme_row::ExtremeRow;
 use crate::aggregate::mode::Mode;
 use crate::aggregate::sum::ExactSum;
+use crate::comparison::coalesce::Coalesce;
 use crate::datetime::age::Age;
 use crate::datetime::difference::{Counted, Difference};
 use crate::datetime::series::Series;
@@ -79,6 +81,8 @@ pub fn session_state(
     for function in [
         AggregateUDF::from(ExactSum::default()),
         AggregateUDF::from(ExactAverage::default()),
+        AggregateUDF::from(Extreme::greatest()),
+        AggregateUDF::from(Extreme::least()),
         AggregateUDF::from(PiecewiseStringAgg::new(budget)),
         AggregateUDF::from(ExtremeRow::greatest()),
         AggregateUDF::from(ExtremeRow::least()),
@@ -90,6 +94,8 @@ pub fn session_state(
     let strftime = to_char().as_ref().clone().with_aliases(["strftime"]);
     for function in [
         strftime,
+        ScalarUDF::from(Coalesce::of_many()),
+        ScalarUDF::from(Coalesce::of_two()),
         ScalarUDF::from(ToChar::default()),
         ScalarUDF::from(Replaced::default()),
         ScalarUDF::from(RandomUuid::default()),

@@ -27,7 +27,7 @@ pub use uuid::bytes as uuid_bytes;
 
 use crate::arithmetic::rounding::before_cast;
 use crate::columns::{ColumnFunction, of_column};
-use crate::types::UUID_BYTES;
+use crate::types::{UUID_BYTES, sql_name};
 use datafusion::arrow::array::{
     Array, ArrayRef, AsArray, StringViewBuilder, Time64MicrosecondArray,
 };
@@ -55,7 +55,7 @@ pub fn has_own_text(data_type: &DataType) -> bool {
 }
 
 /// BLOB or UUID.
-fn is_binary(data_type: &DataType) -> bool {
+pub(crate) fn is_binary(data_type: &DataType) -> bool {
     use DataType::{Binary, BinaryView, FixedSizeBinary, LargeBinary};
     matches!(
         data_type,
@@ -90,6 +90,7 @@ pub(crate) fn rewrite_written(expr: Expr, schema: &DFSchema) -> Result<Transform
         return Ok(Transformed::no(expr));
     };
     if !is_castable(&from, to) {
+        let [from, to] = [&from, to].map(|of| sql_name(of, None));
         return plan_err!("Unsupported CAST from {from} to {to}");
     }
     match is_binary(&from) || is_binary(to) {
@@ -138,7 +139,8 @@ fn by_function(operand: &Expr, from: &DataType, to: &DataType, is_try: bool) -> 
     })
 }
 
-/// Whether Arrow's cast means what SQL's does. Numbers are no times: they would be counts of some unit.
+/// Whether Arrow's cast means what SQL's does. Numbers are no times: they would be counts of some unit. A string is no
+/// list: it would be the only element.
 fn is_castable(from: &DataType, to: &DataType) -> bool {
     let is_time = |of: &DataType| matches!(of, DataType::Time32(_) | DataType::Time64(_));
     let is_interval = |of: &DataType| matches!(of, DataType::Interval(_) | DataType::Duration(_));
@@ -149,7 +151,12 @@ fn is_castable(from: &DataType, to: &DataType) -> bool {
             || is_interval(a) && !(is_interval(b) || b.is_string() || b.is_null())
             || is_uuid(a) != is_uuid(b) && is_binary(a) && is_binary(b)
     };
-    !mixed(from, to) && !mixed(to, from)
+    let is_list = |of: &DataType| {
+        use DataType::{FixedSizeList, LargeList, List};
+        matches!(of, List(_) | LargeList(_) | FixedSizeList(..))
+    };
+    let becomes_element = is_list(to) && !is_list(from) && !from.is_null();
+    !mixed(from, to) && !mixed(to, from) && !becomes_element
 }
 
 /// Whether there is a cast from one type to another.

@@ -7,7 +7,7 @@
 //! UTINYINT … UBIGINT, … UNSIGNED           UInt8 … UInt64
 //! REAL, FLOAT(1…24)                        Float32
 //! DOUBLE [PRECISION], FLOAT, FLOAT(25…53)  Float64
-//! DECIMAL(p, s), NUMERIC(p, s)             Decimal128(p, s)  p up to 38; DECIMAL is DECIMAL(18, 3)
+//! DECIMAL(p, s), NUMERIC(p, s)             Decimal128(p, s)  p up to 38; DECIMAL is DECIMAL(18, 3), HUGEINT (38, 0)
 //! VARCHAR[(n)], CHAR(n), TEXT              Utf8View          n characters at most; CHAR is not padded
 //! BLOB, BYTEA                              BinaryView
 //! UUID                                     FixedSizeBinary   16 bytes
@@ -65,6 +65,7 @@ pub fn column_type(name: &ast::DataType) -> Result<ColumnType, String> {
         Sql::Float(_) | Sql::Double(_) | Sql::DoublePrecision | Sql::Float8 | Sql::Float64 => {
             DataType::Float64
         }
+        Sql::HugeInt => DataType::Decimal128(38, 0),
         Sql::Decimal(digits) | Sql::Numeric(digits) | Sql::Dec(digits) => decimal(digits)?,
         Sql::Varchar(length)
         | Sql::CharacterVarying(length)
@@ -208,9 +209,37 @@ pub fn sql_name(data_type: &DataType, max_characters: Option<u64>) -> String {
             return format!("TIMESTAMP{digits}{zone}");
         }
         DataType::Null => "NULL",
+        DataType::List(element) | DataType::LargeList(element) => {
+            return format!("{}[]", sql_name(element.data_type(), None));
+        }
+        DataType::FixedSizeList(element, length) => {
+            return format!("{}[{length}]", sql_name(element.data_type(), None));
+        }
+        DataType::Struct(fields) => {
+            let fields = fields.iter();
+            let fields = fields.map(|field| named(field.name(), field.data_type()));
+            return format!("STRUCT({})", fields.collect::<Vec<_>>().join(", "));
+        }
+        DataType::Map(entries, _) => {
+            let DataType::Struct(entry) = entries.data_type() else {
+                return data_type.to_string();
+            };
+            let parts = entry.iter().map(|part| sql_name(part.data_type(), None));
+            return format!("MAP({})", parts.collect::<Vec<_>>().join(", "));
+        }
         other => return other.to_string(),
     };
     name.to_owned()
+}
+
+/// A field of a struct. Its name has quotes if it needs them.
+fn named(name: &str, data_type: &DataType) -> String {
+    let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    let name = match name.chars().all(is_plain) && !name.is_empty() {
+        true => name.to_owned(),
+        false => format!("\"{}\"", name.replace('"', "\"\"")),
+    };
+    format!("{name} {}", sql_name(data_type, None))
 }
 
 /// A column type as the parser knows it.

@@ -100,6 +100,12 @@ fn names(partition: &[(String, Option<String>)]) -> Vec<String> {
 /// The type of all these values: integers, dates, timestamps, or else strings.
 fn type_of<'a>(values: impl Iterator<Item = &'a str>) -> DataType {
     let formats = ValueFormats::default();
+    // `month=01` is a number.
+    let values = values.map(|text| match text.trim_start_matches('0') {
+        "" if !text.is_empty() => "0",
+        digits if text.bytes().all(|byte| byte.is_ascii_digit()) => digits,
+        _ => text,
+    });
     let kind = values.fold(ValueKind::Unknown, |kind, text| kind.with(text, &formats));
     match kind {
         ValueKind::Integer | ValueKind::Date | ValueKind::Timestamp => kind.data_type(),

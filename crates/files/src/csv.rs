@@ -155,13 +155,11 @@ impl RecordParser for CsvFiles {
             self.take_header(block, &mut records)?;
         }
         let text = self.utf8(block, &records)?;
+        if self.ignore_errors {
+            self.keep_good(text, &mut records);
+        }
         match self.convert(text, &records, projection) {
             Ok(batch) => Ok(batch),
-            Err(_) if self.ignore_errors => {
-                self.keep_good(text, &mut records);
-                let batch = self.convert(text, &records, projection);
-                Ok(batch.unwrap_or_else(|_| unreachable!("every record fits by itself")))
-            }
             Err((place, bad)) => {
                 let field = records.fields[bad.row * self.columns.len() + place];
                 let at = field.start as usize;
@@ -293,10 +291,13 @@ impl CsvFiles {
         records.fields.drain(row * width..(row + 1) * width);
     }
 
-    /// Keeps the records all of whose values fit.
+    /// Keeps the records all of whose values fit, whichever columns are asked for: all queries see the same rows.
     fn keep_good(&self, text: &str, records: &mut CsvRecords) {
         let width = self.columns.len();
         let all: Vec<usize> = (0..width).collect();
+        if self.convert(text, records, &all).is_ok() {
+            return;
+        }
         let mut good = CsvRecords::default();
         for (record, fields) in records.fields.chunks(width).enumerate() {
             let alone = CsvRecords {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Unknown ─┬─► Boolean ────────────────────┐
-//!          ├─► Integer ──► Double ─────────┼─► String
+//!          ├─► Integer ──► Double ─► Digits ┼─► String
 //!          ├─► Date ──► Timestamp ──► Zoned┤
 //!          └─► Time ─────────────────────┘
 //! ```
@@ -24,6 +24,8 @@ pub(crate) enum ValueKind {
     Timestamp,
     /// Timestamps with zone.
     Zoned,
+    /// Numbers that would lose a zero or a sign in front: postal codes, telephone numbers. So they are strings.
+    Digits,
     String,
 }
 
@@ -36,9 +38,8 @@ impl ValueKind {
             .any(|word| trimmed.eq_ignore_ascii_case(word))
         {
             ValueKind::Boolean
-        } else if trimmed.starts_with('+') {
-            // A telephone number, mostly: the sign would be lost.
-            ValueKind::String
+        } else if would_lose_digits(trimmed) {
+            ValueKind::Digits
         } else if trimmed.parse::<i64>().is_ok() {
             ValueKind::Integer
         } else {
@@ -93,6 +94,8 @@ impl ValueKind {
             (ValueKind::Integer, ValueKind::Double) | (ValueKind::Double, ValueKind::Integer) => {
                 ValueKind::Double
             }
+            (ValueKind::Digits, ValueKind::Integer | ValueKind::Double)
+            | (ValueKind::Integer | ValueKind::Double, ValueKind::Digits) => ValueKind::Digits,
             (ValueKind::Date, ValueKind::Timestamp) | (ValueKind::Timestamp, ValueKind::Date) => {
                 ValueKind::Timestamp
             }
@@ -105,7 +108,7 @@ impl ValueKind {
     /// The type of such a column.
     pub fn data_type(self) -> DataType {
         match self {
-            ValueKind::Unknown | ValueKind::String => DataType::Utf8View,
+            ValueKind::Unknown | ValueKind::Digits | ValueKind::String => DataType::Utf8View,
             ValueKind::Boolean => DataType::Boolean,
             ValueKind::Integer => DataType::Int64,
             ValueKind::Double => DataType::Float64,
@@ -113,6 +116,41 @@ impl ValueKind {
             ValueKind::Time => DataType::Time64(TimeUnit::Microsecond),
             ValueKind::Timestamp => DataType::Timestamp(TimeUnit::Microsecond, None),
             ValueKind::Zoned => DataType::Timestamp(TimeUnit::Microsecond, Some(ZONE.into())),
+        }
+    }
+}
+
+/// Whether a text is a number with a sign or a zero in front that says nothing to a number.
+fn would_lose_digits(text: &str) -> bool {
+    let padded = match text.as_bytes() {
+        [b'+', ..] => true,
+        [b'0', digit, ..] => digit.is_ascii_digit(),
+        _ => false,
+    };
+    padded && values::float::<f64>(text).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_that_would_lose_a_digit_are_none() {
+        let formats = ValueFormats::default();
+        for (texts, kind) in [
+            (&["1", "-5", "0"][..], ValueKind::Integer),
+            (&["0.5", "1e3", "-inf"], ValueKind::Double),
+            (&["1", "007"], ValueKind::Digits),
+            (&["+49 30", "1"], ValueKind::String),
+            (&["+4930", "1.5"], ValueKind::Digits),
+            (&["08075", "x"], ValueKind::String),
+            (&["08:15", "23:00"], ValueKind::Time),
+            (&["01-02-2024", "007"], ValueKind::String),
+        ] {
+            let of = texts
+                .iter()
+                .fold(ValueKind::Unknown, |kind, text| kind.with(text, &formats));
+            assert_eq!(of, kind, "{texts:?}");
         }
     }
 }

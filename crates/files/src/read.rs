@@ -74,6 +74,10 @@ pub async fn open(
             return united::open(files, format, &options, added, state, progress).await;
         }
     }
+    if format == Format::Parquet && !united::repeated(&files).is_empty() {
+        let added = AddedColumns::of(&files, None, Some(false));
+        return united::open(files, format, &options, added, state, progress).await;
+    }
     open_alike(files, format, options, given, state, progress).await
 }
 

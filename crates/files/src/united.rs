@@ -23,6 +23,7 @@ use datafusion::execution::context::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Union, cast, lit};
 use eris_exact::common_type;
 use eris_exact::types::sql_name;
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -103,14 +104,24 @@ fn groups(
     added: Vec<Vec<ScalarValue>>,
     by_name: bool,
 ) -> Vec<(Vec<PathBuf>, Vec<ScalarValue>)> {
+    let repeated = repeated(&files);
     let mut groups: Vec<(Vec<PathBuf>, Vec<ScalarValue>)> = Vec::new();
     for (file, values) in files.into_iter().zip(added) {
+        let alone = by_name || repeated.contains(&file);
         match groups.last_mut() {
-            Some((files, known)) if !by_name && *known == values => files.push(file),
+            Some((files, known)) if !alone && *known == values => files.push(file),
             _ => groups.push((vec![file], values)),
         }
     }
     groups
+}
+
+/// Files that are named more than once, by whatever names. One scan of Parquet files reads each of them once.
+pub(crate) fn repeated(files: &[PathBuf]) -> HashSet<PathBuf> {
+    let real = |file: &PathBuf| file.canonicalize().unwrap_or_else(|_| file.clone());
+    let mut met = HashSet::new();
+    let again = files.iter().filter(|file| !met.insert(real(file)));
+    again.cloned().collect()
 }
 
 /// SQL's names are the same in capitals.

@@ -7,10 +7,13 @@
 //! Nothing here knows the catalogue: a name is still a name.
 
 mod asof;
+mod cast_keys;
 pub(crate) mod clause_tokens;
 mod clock;
+mod column_lists;
 mod commas;
 pub(crate) mod depth;
+mod duckdb_catalog;
 mod from_first;
 pub(crate) mod generated;
 pub(crate) mod identifier;
@@ -22,6 +25,7 @@ pub(crate) mod named_windows;
 pub(crate) mod names;
 mod nested_with;
 mod operators;
+mod own;
 pub(crate) mod parameter;
 pub(crate) mod parse;
 mod pivot;
@@ -33,6 +37,7 @@ pub(crate) mod reject;
 pub(crate) mod rewrite;
 mod sample;
 mod sample_tokens;
+mod series;
 pub(crate) mod set_all;
 pub(crate) mod shorthand;
 pub(crate) mod statement;

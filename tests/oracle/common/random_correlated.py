@@ -23,8 +23,10 @@ class CorrelatedGenerator:
             join = self.random.choice(["CROSS JOIN LATERAL {}", "LEFT JOIN LATERAL {} ON TRUE", "JOIN LATERAL {} ON l.v >= 0"])
             sql = f"SELECT {o('id')} AS c0, l.v AS c1 FROM {outer} " + join.format(f"({self.rows(o)}) AS l(v)")
             return Query(sql)
-        if draw < 0.4:
+        if draw < 0.35:
             return Query(f"SELECT {o('id')} AS c0 FROM {outer} WHERE {self.predicate(o)}")
+        if draw < 0.42:
+            return self.joins(outer, o)
         if draw < 0.5:
             return Query(f"SELECT sum({self.value(o)}) AS c0, count(*) AS c1 FROM {outer}")
         if draw < 0.6:
@@ -39,6 +41,19 @@ class CorrelatedGenerator:
         name = table.columns[0].name[: -len("id")]
         sql = f"(SELECT * FROM {table.name} WHERE {name}id < {self.random.choice([0, 3, rows, rows])}) AS {alias}"
         return sql, lambda suffix: f"{alias}.{name}{suffix}"
+
+    def joins(self, outer, o):
+        """Joins of three parts, by keys where NULL equals NULL and by others."""
+        kind = self.random.choice(["JOIN", "JOIN", "LEFT JOIN"])
+        (second, j), (third, k) = self.part("j", INNER_ROWS), self.part("k", OUTER_ROWS)
+        on = [self.key(o, j), " AND ".join([self.key(j, k)] + self.random.choice([[], [self.key(o, k)]]))]
+        where = self.random.choice(["", f" WHERE {self.key(o, j)}", f" WHERE {self.key(j, k)}"])
+        items = f"count(*) AS c0, sum({o('id')}) AS c1, sum({k('id')}) AS c2"
+        return Query(f"SELECT {items} FROM {outer} {kind} {second} ON {on[0]} {kind} {third} ON {on[1]}{where}")
+
+    def key(self, left, right):
+        operator = self.random.choice(["=", "IS NOT DISTINCT FROM"])
+        return f"{left(self.number())} {operator} {right(self.number())}"
 
     def number(self):
         return self.random.choice(["id", "fk", "i8", "i16", "u8"])
@@ -66,9 +81,16 @@ class CorrelatedGenerator:
         source, i = self.part("i", INNER_ROWS)
         negation = self.random.choice(["", "NOT "])
         inside = f"FROM {source} WHERE {self.tie(i, o)}"
-        kind = self.random.randrange(4)
+        kind = self.random.randrange(7)
         if kind == 0:
             return f"{negation}EXISTS (SELECT 1 {inside})"
+        if kind == 4:
+            having = self.random.choice(["", " HAVING count(*) > 1", " HAVING count(*) = 0"])
+            return f"{negation}EXISTS (SELECT max({i(self.number())}) {inside}{having})"
+        if kind == 5:
+            return f"{self.random.randint(0, 2)} {negation}IN (SELECT count(*) {inside})"
+        if kind == 6:
+            return f"{o(self.number())} {self.random.choice(['=', '<>', '>='])} {self.value(o)}"
         if kind == 1:
             return f"{negation}EXISTS (SELECT {i('txt_low')} {inside} GROUP BY {i('txt_low')} HAVING count(*) > 2)"
         if kind == 2:
@@ -108,7 +130,7 @@ class CorrelatedGenerator:
             return f"(SELECT count({j('id')}) + count(*) FROM {source} {join} {again} ON {on} WHERE {tie})"
         if kind == 8:
             return f"(SELECT count(*) FROM (SELECT DISTINCT {i('i8')}, {i('flag')} FROM {source} WHERE {tie}) AS s)"
-        return f"(SELECT max(v) FROM (VALUES ({o(self.number())}), ({o(self.number())} + 1)) AS s(v))"
+        return f"(SELECT max(v) FROM (VALUES ({o(self.number())}), ({o(self.number())} + CAST(1 AS BIGINT))) AS s(v))"
 
     def rows(self, o):
         """A subquery with any number of rows, of one column."""
@@ -122,6 +144,7 @@ class CorrelatedGenerator:
                 f"SELECT count(*) FROM {source} WHERE {tie}",
                 f"SELECT count(*) FROM {source} WHERE {tie} GROUP BY {i('flag')}",
                 f"SELECT count(*) FROM {source} WHERE {tie} HAVING count(*) > 4",
+                f"SELECT * FROM (SELECT count(*) AS n FROM {source} WHERE {tie}) AS s WHERE n > 1",
                 f"SELECT {column} FROM {source} WHERE {tie} UNION SELECT {o(self.number())}",
             ]
         )

@@ -14,9 +14,9 @@
 
 use super::body_join::join;
 use super::domain::Domain;
-use super::{matched, outer_columns};
+use super::{matched, outer_columns, same};
 use datafusion::common::tree_node::Transformed;
-use datafusion::common::{Column, NullEquality, Result, ScalarValue, not_impl_err};
+use datafusion::common::{Column, Result, ScalarValue, not_impl_err};
 use datafusion::functions_window::expr_fn::row_number;
 use datafusion::logical_expr::expr::{AggregateFunction, WindowFunction};
 use datafusion::logical_expr::{
@@ -221,12 +221,10 @@ fn one_group(aggregate: &Aggregate, node: &LogicalPlan, domain: &mut Domain) -> 
     let groups = Projection::try_new(columns, Arc::new(groups))?;
     let (all, outer) = domain.again()?;
     let joined = LogicalPlanBuilder::from(all)
-        .join_detailed(
+        .join_on(
             LogicalPlan::Projection(groups),
             JoinType::Left,
-            (outer.clone(), body.outer),
-            None,
-            NullEquality::NullEqualsNull,
+            same(&outer, &body.outer),
         )?
         .build()?;
     let is_missing = Expr::Column(Column::new_unqualified("__matched")).is_null();

@@ -2,12 +2,10 @@
 
 use super::body::{Body, bound, cannot, columns_of, refers};
 use super::domain::Domain;
-use datafusion::common::{Column, NullEquality, Result};
-use datafusion::logical_expr::expr::BinaryExpr;
+use super::same;
+use datafusion::common::{Column, Result};
 use datafusion::logical_expr::utils::conjunction;
-use datafusion::logical_expr::{
-    Expr, ExprSchemable, Join, JoinType, LogicalPlan, Operator, Projection,
-};
+use datafusion::logical_expr::{Expr, ExprSchemable, Join, JoinType, LogicalPlan, Projection};
 use std::sync::Arc;
 
 /// The body of a join.
@@ -76,21 +74,12 @@ fn rebuilt(
     }
     let filter = operands.filter.as_ref().map(bind).transpose()?;
     let mut conditions = Vec::from_iter(filter);
-    let mut null_equality = operands.null_equality;
-    let is_alone = on.is_empty() && !pairs.is_empty();
-    if is_alone {
-        null_equality = NullEquality::NullEqualsNull;
-    }
     for (of_left, of_right) in pairs {
-        let (of_left, of_right) = (Expr::from(of_left.clone()), Expr::from(of_right.clone()));
-        let has_null = of_left.nullable(left.schema())? || of_right.nullable(right.schema())?;
-        match is_alone || !has_null {
-            true => on.push((of_left, of_right)),
-            false => {
-                let operator = Operator::IsNotDistinctFrom;
-                let same = BinaryExpr::new(Box::new(of_left), operator, Box::new(of_right));
-                conditions.push(Expr::BinaryExpr(same));
-            }
+        let (left_key, right_key) = (Expr::from(of_left.clone()), Expr::from(of_right.clone()));
+        let has_null = left_key.nullable(left.schema())? || right_key.nullable(right.schema())?;
+        match has_null {
+            true => conditions.extend(same([of_left], [of_right])),
+            false => on.push((left_key, right_key)),
         }
     }
     let join = Join::try_new(
@@ -100,7 +89,7 @@ fn rebuilt(
         conjunction(conditions),
         operands.join_type,
         operands.join_constraint,
-        null_equality,
+        operands.null_equality,
         operands.null_aware,
     )?;
     Ok(LogicalPlan::Join(join))

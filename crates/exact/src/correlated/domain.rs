@@ -1,10 +1,10 @@
 //! The domain of a subquery, and the host that its body is joined to.
 
 use super::body::Body;
-use super::{matched, outer_columns};
+use super::{matched, outer_columns, same};
 use crate::walk::rewrite_parts;
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
-use datafusion::common::{Column, ExprSchema, NullEquality, Result, plan_err};
+use datafusion::common::{Column, ExprSchema, Result, plan_err};
 use datafusion::functions_aggregate::expr_fn::{count, first_value};
 use datafusion::logical_expr::{
     Aggregate, Expr, JoinType, LogicalPlan, LogicalPlanBuilder, Projection, SubqueryAlias, lit,
@@ -173,15 +173,8 @@ impl<'a> Host<'a> {
         let joined = match outer.is_empty() {
             true => host.join_on(body, JoinType::Left, [lit(true)])?,
             false => {
-                let keys = (0..outer.len()).map(key).collect::<Vec<_>>();
-                let keys = (domain.columns, keys);
-                host.join_detailed(
-                    body,
-                    JoinType::Left,
-                    keys,
-                    None,
-                    NullEquality::NullEqualsNull,
-                )?
+                let keys: Vec<Column> = (0..outer.len()).map(key).collect();
+                host.join_on(body, JoinType::Left, same(&domain.columns, &keys))?
             }
         };
         self.joined = joined.build()?;

@@ -2,14 +2,11 @@
 
 use super::body::Body;
 use super::domain::Domain;
-use super::outer_columns;
-use super::pull_up::can_pull_up;
+use super::pull_up::{can_pull_up, has_inner_group};
+use super::{outer_columns, same};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, Result};
-use datafusion::logical_expr::expr::BinaryExpr;
-use datafusion::logical_expr::{
-    Expr, Join, JoinType, LogicalPlan, LogicalPlanBuilder, Operator, Projection,
-};
+use datafusion::logical_expr::{Expr, Join, JoinType, LogicalPlan, LogicalPlanBuilder, Projection};
 use datafusion::optimizer::decorrelate::PullUpCorrelatedExpr;
 use std::sync::Arc;
 
@@ -36,12 +33,7 @@ pub(super) fn unnest(join: Join, count: &mut usize) -> Result<Transformed<Logica
         columns.push(Expr::Column(inside).alias_qualified(outside.relation, outside.name));
     }
     let right = Projection::try_new(columns, Arc::new(body.plan))?;
-    let same = |(left, right): (&Column, &Column)| {
-        let (left, right) = (Expr::from(left.clone()), Expr::from(right.clone()));
-        let operator = Operator::IsNotDistinctFrom;
-        Expr::BinaryExpr(BinaryExpr::new(Box::new(left), operator, Box::new(right)))
-    };
-    let mut conditions: Vec<Expr> = domain.columns.iter().zip(&body.outer).map(same).collect();
+    let mut conditions = same(&domain.columns, &body.outer);
     for (left, right) in &join.on {
         conditions.push(left.clone().eq(right.clone()));
     }
@@ -67,6 +59,9 @@ pub(super) fn subquery(side: &LogicalPlan) -> Option<&Arc<LogicalPlan>> {
 fn is_pulled_up(join: &Join, subquery: &LogicalPlan, columns: &[Column]) -> Result<bool> {
     let left = join.left.schema();
     if !columns.iter().all(|column| left.has_column(column)) {
+        return Ok(false);
+    }
+    if has_inner_group(subquery)? {
         return Ok(false);
     }
     let pull_up = PullUpCorrelatedExpr::new().with_need_handle_count_bug(true);

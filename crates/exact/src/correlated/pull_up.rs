@@ -17,13 +17,17 @@ pub(crate) fn is_pulled_up(expr: &Expr, node: &LogicalPlan) -> Result<bool> {
     }
     let (subquery, pull_up) = match expr {
         Expr::ScalarSubquery(subquery) => {
-            if check_subquery_expr(node, &subquery.subquery, expr).is_err() {
+            let is_sound = check_subquery_expr(node, &subquery.subquery, expr).is_ok();
+            if !is_sound || has_inner_group(&subquery.subquery)? {
                 return Ok(false);
             }
             let pull_up = PullUpCorrelatedExpr::new().with_need_handle_count_bug(true);
             (subquery, pull_up)
         }
         Expr::Exists(exists) => {
+            if has_one_group(&exists.subquery.subquery)? {
+                return Ok(false);
+            }
             let pull_up = PullUpCorrelatedExpr::new().with_exists_sub_query(true);
             (&exists.subquery, pull_up)
         }
@@ -34,7 +38,8 @@ pub(crate) fn is_pulled_up(expr: &Expr, node: &LogicalPlan) -> Result<bool> {
                 LogicalPlan::Filter(filter) => split_conjunction(&filter.predicate).contains(&expr),
                 _ => false,
             };
-            if membership.negated || !is_condition {
+            let rows = &membership.subquery.subquery;
+            if membership.negated || !is_condition || has_one_group(rows)? {
                 return Ok(false);
             }
             let Some(inside) = membership.subquery.subquery.head_output_expr()? else {
@@ -63,6 +68,33 @@ pub(super) fn can_pull_up(
     // What is unnested is not looked at.
     let is_whole = pull_up.can_pull_up && outer_columns(&pulled.data)?.is_empty();
     Ok(is_whole.then_some(pull_up))
+}
+
+/// Whether there is such a group with more above it than a list. DataFusion forgets there that it exists for no rows.
+pub(super) fn has_inner_group(subquery: &LogicalPlan) -> Result<bool> {
+    let mut top = subquery;
+    while let LogicalPlan::Projection(list) = top {
+        top = &list.input;
+    }
+    match top {
+        LogicalPlan::Aggregate(aggregate) if aggregate.group_expr.is_empty() => {
+            has_one_group(&aggregate.input)
+        }
+        other => has_one_group(other),
+    }
+}
+
+/// Whether rows that outer columns choose are one group, which is there for no rows, too.
+fn has_one_group(subquery: &LogicalPlan) -> Result<bool> {
+    let mut found = false;
+    subquery.apply(|node| {
+        if let LogicalPlan::Aggregate(aggregate) = node {
+            let is_one = aggregate.group_expr.is_empty();
+            found |= is_one && !outer_columns(&aggregate.input)?.is_empty();
+        }
+        Ok(until(found))
+    })?;
+    Ok(found)
 }
 
 /// Whether a side of a join refers to outer columns whose rows are not all in the result as they are: what is pulled up

@@ -29,8 +29,10 @@ const COPIES: usize = 3;
 /// Pieces in which groups are handed on.
 const PIECES: usize = 16;
 
-/// Bytes of a group on average that are too many for files.
-const WIDE: usize = 64 << 10;
+/// Rows of a batch, as which groups are read from files.
+const BATCH_ROWS: usize = 8192;
+/// Groups are wide if a batch of them takes more than this part of the memory.
+const WIDE_SHARE: u64 = 8;
 
 /// The function.
 #[derive(Debug)]
@@ -123,13 +125,15 @@ impl Piecewise {
         let size = self.size();
         let others = self.budget.used().saturating_sub(self.accounted as u64);
         self.accounted = size;
-        let is_wide = size / COPIES / self.groups.max(1) > WIDE;
+        let strings = size / COPIES;
+        let batch = strings / self.groups.max(1) * self.groups.min(BATCH_ROWS);
+        let is_wide = batch as u64 > self.budget.limit() / WIDE_SHARE;
         if !is_wide || (size as u64) < self.budget.limit().saturating_sub(others) / 2 {
             return Ok(());
         }
         Err(DataFusionError::ResourcesExhausted(format!(
             "out of memory: string_agg has {} in {} groups, which take {} to hand on; of {}, others use {}",
-            Bytes((size / COPIES) as u64),
+            Bytes(strings as u64),
             self.groups,
             Bytes(size as u64),
             Bytes(self.budget.limit()),

@@ -1,4 +1,5 @@
-//! Strings beside BLOB and UUID values become such values, as strings beside numbers become numbers.
+//! Strings beside BLOB and UUID values become such values, as strings beside numbers become numbers. Dates beside
+//! timestamps become timestamps.
 
 use super::{by_function, is_binary, is_uuid};
 use crate::comparison::ONE_OF;
@@ -7,8 +8,9 @@ use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result, plan_err};
 use datafusion::logical_expr::expr::{Between, BinaryExpr, InList};
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
-use datafusion::logical_expr::{Expr, ExprSchemable};
+use datafusion::logical_expr::{Expr, ExprSchemable, cast};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
+use std::mem::take;
 
 /// The expression with its strings as values of the type that is beside them.
 ///
@@ -21,9 +23,14 @@ pub(super) fn rewrite(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<E
     {
         return plan_err!("There isn't a common type to coerce {of} and Utf8 in LIKE expression");
     }
-    let changed = operands(&mut expr)
-        .into_iter()
-        .any(|operands| become_one(operands, schema));
+    let is_value = matches!(expr, Expr::Case(_) | Expr::ScalarFunction(_));
+    let mut changed = false;
+    for operands in operands(&mut expr) {
+        changed |= match is_value && has_timestamps(&operands, schema) {
+            true => dates_become_timestamps(operands, schema),
+            false => become_one(operands, schema),
+        };
+    }
     Ok(Transformed::new_transformed(expr, changed))
 }
 
@@ -75,6 +82,33 @@ fn operands(expr: &mut Expr) -> Vec<Vec<&mut Expr>> {
         }
         _ => Vec::new(),
     }
+}
+
+fn has_timestamps(operands: &[&mut Expr], schema: &DFSchema) -> bool {
+    let mut types = operands.iter().map(|operand| operand.get_type(schema));
+    types.any(|of| matches!(of, Ok(DataType::Timestamp(..))))
+}
+
+/// Casts dates to the type of a timestamp beside them. DataFusion would cast both to nanoseconds, which end in 2262.
+fn dates_become_timestamps(operands: Vec<&mut Expr>, schema: &DFSchema) -> bool {
+    let types = operands.iter().map(|operand| operand.get_type(schema));
+    let mut timestamps = types.flatten();
+    let to = timestamps.find(|of| matches!(of, DataType::Timestamp(..)));
+    drop(timestamps);
+    let Some(to) = to else {
+        return false;
+    };
+    let mut changed = false;
+    for operand in operands {
+        if operand
+            .get_type(schema)
+            .is_ok_and(|of| of == DataType::Date32)
+        {
+            *operand = cast(take(operand), to.clone());
+            changed = true;
+        }
+    }
+    changed
 }
 
 /// Whether there were strings beside BLOB or UUID values.

@@ -324,10 +324,11 @@ fn found(
     let text = |kind: &ValueKind| matches!(kind, ValueKind::String | ValueKind::Unknown);
     let alone = sample.records.len() == 1;
     let is_header = header.unwrap_or_else(|| {
-        let consistent = kinds
-            .iter()
-            .zip(&first)
-            .all(|(kind, first)| kind.join(*first) == *kind);
+        let consistent = kinds.iter().zip(&first).all(|(kind, first)| match first {
+            // It is no name, either.
+            ValueKind::Digits => kind.join(*first) == ValueKind::Digits,
+            first => kind.join(*first) == *kind,
+        });
         if alone {
             first.iter().all(text)
         } else {

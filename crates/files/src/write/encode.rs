@@ -8,7 +8,7 @@ use crate::format::Format;
 use crate::sink::writing;
 use crate::values::{TIMESTAMP, TIMESTAMP_ZONED};
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::arrow::datatypes::{DataType, Field, IntervalUnit, Schema, SchemaRef};
 use datafusion::arrow::error::ArrowError;
 use datafusion::arrow::json::WriterBuilder;
 use datafusion::arrow::json::writer::LineDelimited;
@@ -89,16 +89,30 @@ impl FileEncoder {
 
     fn cast(&self, batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
         let columns = batch.columns().iter().zip(self.schema.fields());
-        let columns = columns.map(|(column, field)| cast(column, field.data_type()));
+        let columns = columns.map(|(column, field)| match column.data_type() {
+            from if is_interval(from) && !is_interval(field.data_type()) => {
+                cast(&strings(column)?, field.data_type())
+            }
+            _ => cast(column, field.data_type()),
+        });
         RecordBatch::try_new(Arc::clone(&self.schema), columns.collect::<Result<_, _>>()?)
     }
 }
 
+fn is_interval(data_type: &DataType) -> bool {
+    *data_type == DataType::Interval(IntervalUnit::MonthDayNano)
+}
+
 /// The schema with types that every reader knows: texts and bytes with offsets instead of views, and UUIDs with their
 /// name.
-pub(super) fn portable(schema: &Schema) -> Schema {
+///
+/// Parquet's own INTERVAL has no microseconds and nothing negative, and readers drop its months. There it is a string.
+pub(super) fn portable(schema: &Schema, format: Format) -> Schema {
+    let is_string = |data_type: &DataType| {
+        *data_type == DataType::Utf8View || format == Format::Parquet && is_interval(data_type)
+    };
     let fields = schema.fields().iter().map(|field| match field.data_type() {
-        DataType::Utf8View => Arc::new(Field::new(
+        data_type if is_string(data_type) => Arc::new(Field::new(
             field.name(),
             DataType::Utf8,
             field.is_nullable(),

@@ -4,7 +4,7 @@ use super::WriteOptions;
 use super::encode::{FileEncoder, FilePiece, portable};
 use crate::blocking::blocking;
 use crate::error::{Cause, FileError, FileFaultKind};
-use crate::foreign::{parquet_columns, reject_intervals};
+use crate::foreign::parquet_columns;
 use crate::format::Format;
 use crate::sink::{Sink, writing};
 use datafusion::arrow::datatypes::Schema;
@@ -42,10 +42,7 @@ pub(super) fn begin(
     if path.to_string_lossy().contains("://") {
         return Err(FileError::new(path, FileFaultKind::Remote));
     }
-    if options.format == Format::Parquet {
-        reject_intervals(path, schema)?;
-    }
-    let schema = Arc::new(portable(schema));
+    let schema = Arc::new(portable(schema, options.format));
     let sink = Sink::create(path)?;
     let mut row_groups = None;
     let writer = writing(path, || {

@@ -207,6 +207,7 @@ impl Run<'_> {
                     dialect: self.dialect,
                     types,
                     sort: sort_mode.or(self.sort),
+                    ordered: sql.to_ascii_lowercase().contains("order by"),
                     lines: results,
                 };
                 verdict(wanted(), difference(rows, columns, &expected))

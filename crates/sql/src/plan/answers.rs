@@ -1,11 +1,12 @@
-//! Answers what a query has to know of its own tables before it can be written out: see [`questions`].
+//! Answers what a query has to know of its own tables before it can be written out: see
+//! [`questions`](crate::text::questions).
 
 use crate::catalog::CATALOG;
 use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::plan::planning;
 use crate::plan::resolve::NameScope;
-use crate::text::questions::{self, Answer, KnownColumn, Question};
+use crate::text::questions::{Answer, KnownColumn, Question, Questions};
 use crate::text::statement::Statement;
 use datafusion::arrow::array::AsArray;
 use datafusion::arrow::compute::cast;
@@ -36,12 +37,19 @@ pub(crate) fn write_out<'a>(
     statement: &'a Statement,
 ) -> BoxFuture<'a, Result<(), SqlError>> {
     async move {
-        while let Some(question) = questions::first(query)? {
+        let mut questions = Questions::default();
+        while let Some(question) = questions.first(query)? {
             let answer = match question {
                 Question::Columns(asked) => {
                     let planned = planning::logical_at(context, asked, names, statement);
                     let (_, plan, _) = planned.await?;
                     Answer::Columns(columns(plan.schema()))
+                }
+                Question::ColumnsIfKnown(asked) => {
+                    match planning::logical_at(context, asked, names, statement).await {
+                        Ok((_, plan, _)) => Answer::Columns(columns(plan.schema())),
+                        Err(_) => Answer::Unknown,
+                    }
                 }
                 Question::Values(_) if may_read == MayRead::Columns => {
                     let error = SqlError::not_supported("PIVOT in a view without a list of values");
@@ -51,7 +59,7 @@ pub(crate) fn write_out<'a>(
                     Answer::Values(values(context, asked, names, statement).await?)
                 }
             };
-            questions::settle(query, answer)?;
+            questions.settle(query, answer)?;
         }
         Ok(())
     }

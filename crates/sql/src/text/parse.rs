@@ -7,6 +7,7 @@ use crate::error::{Mistake, SqlError, SqlErrorKind};
 use crate::text::clause_tokens::known;
 use crate::text::commas::without_last;
 use crate::text::depth::{self, Excess};
+use crate::text::duckdb_catalog;
 use crate::text::from_first::select_all;
 use crate::text::generated::with_types;
 use crate::text::lambdas::arrows;
@@ -134,8 +135,10 @@ fn hexadecimal(token: &TokenWithSpan) -> Option<String> {
     let Token::HexStringLiteral(digits) = &token.token else {
         return None;
     };
-    let width = token.span.end.column - token.span.start.column;
-    let is_number = width == "0x".len() as u64 + digits.len() as u64;
+    let (start, end) = (token.span.start, token.span.end);
+    // `X'…'` may have line breaks within.
+    let width = end.column.checked_sub(start.column)?;
+    let is_number = start.line == end.line && width == "0x".len() as u64 + digits.len() as u64;
     let number = u128::from_str_radix(&digits.replace('_', ""), 16).ok();
     number
         .filter(|_| is_number)
@@ -147,7 +150,7 @@ fn parse_tokens(
     statement: &Statement,
 ) -> Result<ast::Statement, SqlError> {
     let parsed = parse_whole(tokens, statement, |parser| parser.parse_statement())?;
-    repair_levels(pragma::as_set(parsed))
+    repair_levels(duckdb_catalog::as_query(pragma::as_set(parsed)))
 }
 
 fn parse_whole<T>(

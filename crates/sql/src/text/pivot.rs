@@ -17,7 +17,8 @@
 mod unpivot;
 
 use crate::error::{Mistake, SqlError};
-use crate::text::identifier::{normalize, without_places};
+use crate::text::identifier::normalize;
+use crate::text::own::query_of;
 use crate::text::questions::{Answer, KnownColumn, Question};
 use datafusion::sql::sqlparser::ast::{
     Expr, ExprWithAlias, Function, FunctionArg, FunctionArgExpr, FunctionArgOperator,
@@ -403,13 +404,14 @@ fn values_of(on: &Expr, source: &TableFactor) -> Query {
          WHERE {on} IS NOT NULL) AS \"values(\" ORDER BY \"on(\" LIMIT {}",
         MOST + 1
     );
-    let mut query = parsed(&text);
+    let mut query = query_of(&text);
     put_source(&mut query, source);
     query
 }
 
-fn columns_of(source: &TableFactor) -> Query {
-    let mut query = parsed(&format!("SELECT * FROM {SOURCE}"));
+/// The query of all columns of a table.
+pub(super) fn columns_of(source: &TableFactor) -> Query {
+    let mut query = query_of(&format!("SELECT * FROM {SOURCE}"));
     put_source(&mut query, source);
     query
 }
@@ -419,7 +421,7 @@ const SOURCE: &str = "\"source(\"";
 
 /// A query with the table in its place, as a table.
 fn derived(text: &str, source: &TableFactor, alias: Option<TableAlias>) -> TableFactor {
-    let mut query = parsed(text);
+    let mut query = query_of(text);
     put_source(&mut query, source);
     TableFactor::Derived {
         lateral: false,
@@ -427,14 +429,6 @@ fn derived(text: &str, source: &TableFactor, alias: Option<TableAlias>) -> Table
         alias,
         sample: None,
     }
-}
-
-fn parsed(text: &str) -> Query {
-    let parser = Parser::new(&ErisDialect).try_with_sql(text);
-    let query = parser.and_then(|mut parser| parser.parse_query());
-    let mut query = *query.expect("expressions of a tree are expressions as text");
-    without_places(&mut query);
-    query
 }
 
 fn put_source(query: &mut Query, source: &TableFactor) {

@@ -1,5 +1,5 @@
-//! What a query has to know of its own tables before it can be written out: their columns for `COLUMNS(…)` and
-//! `* RENAME`, and the values of a column for PIVOT.
+//! What a query has to know of its own tables before it can be written out: their columns for `COLUMNS(…)`,
+//! `* RENAME` and aliases that name some of them, and the values of a column for PIVOT.
 //!
 //! ```text
 //! SELECT min(COLUMNS(*)) FROM t      asks   SELECT * FROM t        for its columns
@@ -11,6 +11,7 @@
 //! itself.
 
 use crate::error::SqlError;
+use crate::text::column_lists;
 use crate::text::pivot;
 use crate::text::wildcards;
 use datafusion::sql::sqlparser::ast::{
@@ -23,6 +24,8 @@ use std::ops::ControlFlow;
 pub(crate) enum Question {
     /// The columns of this query.
     Columns(Query),
+    /// The same, if it can be planned alone: a lateral one cannot.
+    ColumnsIfKnown(Query),
     /// The rows of this query, which has one column of strings.
     Values(Query),
 }
@@ -38,32 +41,46 @@ pub(crate) struct KnownColumn {
 pub(crate) enum Answer {
     Columns(Vec<KnownColumn>),
     Values(Vec<String>),
+    Unknown,
 }
 
-/// The first question of a query.
-///
-/// # Errors
-/// What could not be answered, whatever the tables have.
-pub(crate) fn first(query: &mut Query) -> Result<Option<Question>, SqlError> {
-    match walk_mut(query, &mut Places::new(None)) {
-        ControlFlow::Continue(()) => Ok(None),
-        ControlFlow::Break(found) => found.map(Some).map_err(|error| *error),
+/// The questions of one query.
+#[derive(Default)]
+pub(crate) struct Questions {
+    /// Lists of an alias that are complete. They look as before, and come first.
+    lists: usize,
+}
+
+impl Questions {
+    /// The first question that is left.
+    ///
+    /// # Errors
+    /// What could not be answered, whatever the tables have.
+    pub fn first(&self, query: &mut Query) -> Result<Option<Question>, SqlError> {
+        match walk_mut(query, &mut Places::new(self.lists, None)) {
+            ControlFlow::Continue(()) => Ok(None),
+            ControlFlow::Break(found) => found.map(Some).map_err(|error| *error),
+        }
     }
-}
 
-/// Writes the place of the first question out.
-///
-/// # Errors
-/// A column that is not there.
-pub(crate) fn settle(query: &mut Query, answer: Answer) -> Result<(), SqlError> {
-    match walk_mut(query, &mut Places::new(Some(answer))) {
-        ControlFlow::Break(Err(error)) => Err(*error),
-        _ => Ok(()),
+    /// Writes the place of the first question out.
+    ///
+    /// # Errors
+    /// A column that is not there.
+    pub fn settle(&mut self, query: &mut Query, answer: Answer) -> Result<(), SqlError> {
+        match walk_mut(query, &mut Places::new(self.lists, Some(answer))) {
+            ControlFlow::Break(Err(error)) => return Err(*error),
+            ControlFlow::Break(Ok(Question::ColumnsIfKnown(_))) => self.lists += 1,
+            _ => {}
+        }
+        Ok(())
     }
 }
 
 /// Looks for the first place that has a question: asks it, or settles it with the answer.
 struct Places {
+    /// Lists of an alias that are to be passed over.
+    complete: usize,
     answer: Option<Answer>,
     scopes: Vec<Scope>,
 }
@@ -78,8 +95,9 @@ struct Scope {
 type Found = Result<Question, Box<SqlError>>;
 
 impl Places {
-    fn new(answer: Option<Answer>) -> Self {
+    fn new(complete: usize, answer: Option<Answer>) -> Self {
         Places {
+            complete,
             answer,
             scopes: Vec::new(),
         }
@@ -89,6 +107,7 @@ impl Places {
     fn ask(&self, question: Question) -> Question {
         match question {
             Question::Columns(query) => Question::Columns(self.within(query)),
+            Question::ColumnsIfKnown(query) => Question::ColumnsIfKnown(self.within(query)),
             Question::Values(query) => Question::Values(self.within(query)),
         }
     }
@@ -104,12 +123,10 @@ impl Places {
             if is_in_with {
                 with.cte_tables.truncate(scope.entered);
                 let own = with.cte_tables.pop();
-                // A recursive query has the columns of its first part.
                 if let Some(mut own) = own
                     && with.recursive
-                    && let SetExpr::SetOperation { left, .. } = *own.query.body
+                    && take_first_part(&mut own.query)
                 {
-                    own.query.body = left;
                     with.cte_tables.push(own);
                 }
             }
@@ -143,6 +160,64 @@ impl Places {
             },
         }
     }
+
+    /// The same of a list of names, unless it is complete.
+    fn meet_list(
+        &mut self,
+        list: Option<Query>,
+        complete: impl FnOnce(Vec<Ident>),
+    ) -> ControlFlow<Found> {
+        match list {
+            Some(_) if self.complete > 0 => {
+                self.complete -= 1;
+                ControlFlow::Continue(())
+            }
+            list => self.meet(Ok(list.map(Question::ColumnsIfKnown)), |answer| {
+                if let Answer::Columns(columns) = answer {
+                    let names = columns
+                        .into_iter()
+                        .filter_map(|mut column| column.path.pop());
+                    complete(names.collect());
+                }
+                Ok(())
+            }),
+        }
+    }
+
+    /// The lists of the queries in WITH, each of which knows those before it.
+    fn meet_with(&mut self, with: &mut With) -> ControlFlow<Found> {
+        for number in 0..with.cte_tables.len() {
+            let mut list = column_lists::of_cte(&with.cte_tables[number]);
+            if list.is_none() {
+                continue;
+            }
+            if let Some(query) = &mut list
+                && with.recursive
+            {
+                take_first_part(query);
+            }
+            let mut before = with.clone();
+            before.cte_tables.truncate(number);
+            self.scopes.push(Scope {
+                with: Some(before),
+                entered: 0,
+            });
+            let alias = &mut with.cte_tables[number].alias;
+            let met = self.meet_list(list, |names| column_lists::complete(alias, names));
+            self.scopes.pop();
+            met?;
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Leaves the first part of a recursive query, which has all its columns; `false` if it is none.
+fn take_first_part(query: &mut Query) -> bool {
+    let SetExpr::SetOperation { left, .. } = &*query.body else {
+        return false;
+    };
+    query.body = left.clone();
+    true
 }
 
 impl VisitorMut for Places {
@@ -151,6 +226,9 @@ impl VisitorMut for Places {
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Found> {
         if let Some(around) = self.scopes.last_mut() {
             around.entered += 1;
+        }
+        if let Some(with) = &mut query.with {
+            self.meet_with(with)?;
         }
         self.scopes.push(Scope {
             with: query.with.clone(),
@@ -166,7 +244,10 @@ impl VisitorMut for Places {
 
     fn post_visit_table_factor(&mut self, table: &mut TableFactor) -> ControlFlow<Found> {
         let question = pivot::question(table);
-        self.meet(question, |answer| pivot::settle(table, answer))
+        self.meet(question, |answer| pivot::settle(table, answer))?;
+        let list = column_lists::of_table(table);
+        let list = list.map(|table| pivot::columns_of(&table));
+        self.meet_list(list, |names| column_lists::complete_table(table, names))
     }
 
     fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<Found> {

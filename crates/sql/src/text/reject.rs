@@ -3,7 +3,7 @@
 use crate::error::{Mistake, SqlError, SqlErrorKind};
 use crate::text::identifier::{last_name, normalize};
 use crate::text::limits;
-use crate::text::wildcards;
+use crate::text::wildcards::call::is_call;
 use datafusion::sql::sqlparser::ast::{
     Expr, Join, JoinConstraint, JoinOperator, ObjectName, Query, Select, TableFactor,
     TableWithJoins, Visitor,
@@ -30,7 +30,7 @@ impl Visitor for Clauses {
     }
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Box<SqlError>> {
-        heed(wildcards::is_call(expr).then(|| {
+        heed(is_call(expr).then(|| {
             let what = "COLUMNS elsewhere than in WHERE and the list of SELECT";
             SqlError::not_supported(what)
         }))

@@ -3,10 +3,13 @@
 
 use crate::error::SqlError;
 use crate::text::asof;
+use crate::text::cast_keys;
+use crate::text::duckdb_catalog;
 use crate::text::names::{Headers, make_unique};
 use crate::text::nested_with;
 use crate::text::reject;
 use crate::text::sample;
+use crate::text::series;
 use crate::text::set_all;
 use crate::text::shorthand;
 use crate::text::tuples;
@@ -19,6 +22,8 @@ use datafusion::sql::sqlparser::ast::Query;
 /// What DataFusion would ignore, and what cannot be written out.
 pub(crate) fn rewrite(query: &mut Query) -> Result<Headers, SqlError> {
     sample::write_out(query)?;
+    duckdb_catalog::write_out(query);
+    series::write_out(query);
     reject::ignored(query)?;
     nested_with::rename(query);
     let headers = Headers::of(query);
@@ -26,6 +31,7 @@ pub(crate) fn rewrite(query: &mut Query) -> Result<Headers, SqlError> {
     asof::mark(query)?;
     using::write_out(query)?;
     make_unique(query);
+    cast_keys::tell_apart(query);
     shorthand::write_out(query);
     tuples::write_out(query);
     set_all::number(query)?;

@@ -123,8 +123,14 @@ impl VisitorMut for Shorthands {
     /// Behind the queries within, whose windows may have the same names.
     fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
         named_windows::inline(select);
-        if let GroupByExpr::Expressions(keys, _) = &mut select.group_by {
+        if let GroupByExpr::Expressions(keys, _) = &mut select.group_by
+            && !keys.is_empty()
+        {
             *keys = std::mem::take(keys).into_iter().flat_map(parts).collect();
+            // `GROUP BY ()`: all rows are one group.
+            if keys.is_empty() {
+                keys.push(Expr::GroupingSets(vec![Vec::new()]));
+            }
         }
         ControlFlow::Continue(())
     }
@@ -447,6 +453,12 @@ pub(crate) fn named(argument: FunctionArg) -> Vec<FunctionArg> {
         }
         other => vec![unnamed(other)],
     }
+}
+
+/// A call that is this value, and has this name.
+pub(super) fn with_name(value: Expr, name: String) -> Expr {
+    let name = Expr::Value(Value::SingleQuotedString(name).into());
+    fill(&REPLACEMENT, &[value, name])
 }
 
 fn fill(template: &Expr, arguments: &[Expr]) -> Expr {

@@ -9,6 +9,7 @@
 //! The planner does the first of them not at all, and the last one wrong. What it does well it keeps: see
 //! [`is_planned`].
 
+pub(super) mod call;
 mod pattern;
 
 use crate::error::{Mistake, SqlError};
@@ -20,7 +21,7 @@ use datafusion::sql::sqlparser::ast::{
     WildcardAdditionalOptions,
 };
 use eris_syntax::{are_equal, walk_mut};
-pub(super) use pattern::{COLUMNS, chosen_by, is_call};
+pub(super) use pattern::chosen_by;
 use pattern::{Chosen, Pattern, only_call};
 use std::collections::HashSet;
 use std::ops::ControlFlow;

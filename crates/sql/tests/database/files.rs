@@ -10,7 +10,7 @@ use std::fmt::Write;
 use std::path::Path;
 use tempfile::TempDir;
 
-fn small() -> Database {
+pub(crate) fn small() -> Database {
     database(1, 2)
 }
 
@@ -345,11 +345,17 @@ fn what_files_are_like_is_found_out() {
             lines(&session, &format!("SELECT * FROM '{path}'")).await,
             ["1|a|2.5", "2|b|3.0"]
         );
-        let path = write(&directory, "numbers.csv", "1,007\n2,9223372036854775808\n");
-        assert_eq!(
-            lines(&session, &format!("SELECT column0, column1 FROM '{path}'")).await,
-            ["1|7.0", "2|9.223372036854776e18"]
-        );
+        for (seven, read) in [
+            ("7", ["1|7.0", "2|9.223372036854776e18"]),
+            ("007", ["1|007", "2|9223372036854775808"]),
+        ] {
+            let text = format!("1,{seven}\n2,9223372036854775808\n");
+            let path = write(&directory, "numbers.csv", text);
+            assert_eq!(
+                lines(&session, &format!("SELECT column0, column1 FROM '{path}'")).await,
+                read
+            );
+        }
         let path = write(&directory, "single.csv", "a\n1\n\n3\n");
         assert_eq!(
             lines(

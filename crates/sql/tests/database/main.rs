@@ -8,6 +8,7 @@ mod duckdb_exports;
 mod explain;
 mod explain_path;
 mod file_kinds;
+mod file_rows;
 mod files;
 mod indexes;
 mod introspection;

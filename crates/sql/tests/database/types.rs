@@ -80,3 +80,44 @@ fn keys_are_looked_up_without_a_plan() {
         }
     });
 }
+
+#[test]
+fn exports_of_each_format_hold_them() {
+    const TABLE: &str = "CREATE TABLE t (k UUID PRIMARY KEY, tm TIME, b BLOB, i INTERVAL)";
+    const SHOWN: &str =
+        "SELECT k::VARCHAR, tm::VARCHAR, b::VARCHAR, i::VARCHAR FROM t ORDER BY k, tm, i";
+    block_on(async {
+        let session = database(1, 2).session();
+        must(&session, TABLE).await;
+        for (number, interval) in ["1 month -3 days 00:00:00.000001", "-2 years", "0 days"]
+            .into_iter()
+            .enumerate()
+        {
+            let row = format!(
+                "INSERT INTO t VALUES ('{UUID}'::UUID, '10:00:01.5', '\\xFFa', '{interval}')"
+            );
+            let row = row.replace("380a11'", &format!("380a1{number}'"));
+            must(&session, &row).await;
+        }
+        let nulls = format!(
+            "INSERT INTO t (k) VALUES ('{}')",
+            UUID.replace("380a11", "380a1f")
+        );
+        must(&session, &nulls).await;
+        let before = values(&session, SHOWN).await.unwrap();
+        assert_eq!(before[0][3], "1 month -3 days 00:00:00.000001");
+        for format in ["parquet", "arrow", "csv"] {
+            let directory = tempfile::TempDir::new().unwrap();
+            let target = directory.path().join("export");
+            let target = target.display();
+            must(
+                &session,
+                &format!("EXPORT DATABASE '{target}' (FORMAT {format})"),
+            )
+            .await;
+            must(&session, "DROP TABLE t").await;
+            must(&session, &format!("IMPORT DATABASE '{target}'")).await;
+            assert_eq!(values(&session, SHOWN).await.unwrap(), before, "{format}");
+        }
+    });
+}

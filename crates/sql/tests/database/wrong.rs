@@ -16,6 +16,7 @@ use futures::StreamExt;
 use std::fmt::Write;
 use std::io::Write as _;
 use std::path::Path;
+use std::time::Duration;
 use tempfile::TempDir;
 
 /// The tables of all cases.
@@ -80,6 +81,19 @@ async fn state(database: &Database, directory: &Path) -> String {
     state
 }
 
+/// The bytes in use after at most ten seconds of waiting for `expected`: what a query began in parallel may end after
+/// its last batch.
+async fn used(database: &Database, expected: u64) -> u64 {
+    for _ in 0..10_000 {
+        if database.home().budget().used() == expected {
+            break;
+        }
+        tokio::task::yield_now().await;
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    database.home().budget().used()
+}
+
 /// What a case says.
 async fn told(database: &Database, case: &str) -> String {
     let session = database.session();
@@ -131,6 +145,8 @@ fn check(name: &str, directory: &TempDir, at_least: usize) {
         }
         drop(session);
         let before = state(&database, directory.path()).await;
+        // Nothing of these queries runs after this.
+        std::thread::sleep(Duration::from_millis(200));
         let memory = database.home().budget().used();
         for (case, expected) in cases {
             let told = told(&database, &case.replace("{dir}", shown)).await;
@@ -148,16 +164,8 @@ fn check(name: &str, directory: &TempDir, at_least: usize) {
                 writeln!(written, "{}", format!("  | {line}").trim_end()).unwrap();
             }
             written.push('\n');
-            // Whatever was begun in parallel has ended when the memory is back.
-            for _ in 0..10_000 {
-                if database.home().budget().used() <= memory {
-                    break;
-                }
-                tokio::task::yield_now().await;
-                std::thread::yield_now();
-            }
             assert_eq!(state(&database, directory.path()).await, before, "{case}");
-            assert_eq!(database.home().budget().used(), memory, "{case}");
+            assert_eq!(used(&database, memory).await, memory, "{case}");
             assert_eq!(database.spill().files(), 0, "{case}");
         }
     });

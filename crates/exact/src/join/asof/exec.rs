@@ -2,6 +2,7 @@
 
 use super::AsOfJoin;
 use super::merge::{Merge, Side};
+use crate::join::null_keys::with_null_keys;
 use async_trait::async_trait;
 use datafusion::arrow::compute::SortOptions;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
@@ -42,7 +43,8 @@ impl QueryPlanner for PlannerWithJoins {
         session: &dyn Session,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(AsOfPlanner)]);
-        planner.create_physical_plan(plan, session).await
+        let plan = with_null_keys(plan.clone())?;
+        planner.create_physical_plan(&plan, session).await
     }
 }
 

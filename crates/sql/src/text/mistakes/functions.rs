@@ -6,7 +6,7 @@ use crate::text::identifier::normalize;
 use crate::text::parse::{STRUCT, place_of, place_of_expr};
 use crate::text::shorthand;
 use crate::text::using::constraint;
-use crate::text::wildcards::COLUMNS;
+use crate::text::wildcards::call::COLUMNS;
 use datafusion::execution::FunctionRegistry;
 use datafusion::sql::sqlparser::ast::{
     Expr, Function, FunctionArguments, JoinConstraint, Query, Select, Visitor,

@@ -1,5 +1,6 @@
 //! `COLUMNS(…)`: which columns it stands for.
 
+use super::call::is_call;
 use super::{Words, bare, no_columns, unknown};
 use crate::error::{Mistake, SqlError};
 use crate::text::questions::KnownColumn;
@@ -10,9 +11,6 @@ use datafusion::sql::sqlparser::ast::{
 use eris_syntax::{are_equal, walk};
 use regex::Regex;
 use std::ops::ControlFlow;
-
-/// The function that stands for several columns.
-pub(crate) const COLUMNS: &str = "columns";
 
 /// Which columns `COLUMNS(…)` stands for.
 pub(super) enum Pattern {
@@ -187,19 +185,6 @@ pub(super) fn only_call(expr: &Expr) -> Result<Option<Expr>, SqlError> {
         false => Err(SqlError::not_supported(
             "different COLUMNS in one expression",
         )),
-    }
-}
-
-/// Whether it is `COLUMNS(…)`.
-pub(crate) fn is_call(expr: &Expr) -> bool {
-    match expr {
-        Expr::Function(function) => match &function.name.0[..] {
-            [name] => name.as_ident().is_some_and(|name| {
-                name.quote_style.is_none() && name.value.eq_ignore_ascii_case(COLUMNS)
-            }),
-            _ => false,
-        },
-        _ => false,
     }
 }
 
