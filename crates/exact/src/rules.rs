@@ -70,11 +70,9 @@ pub(crate) fn optimizer_rules() -> Vec<LogicalRule> {
             is_held,
         });
     }
-    for rule in &mut rules {
-        if rule.name() == EqualKeys::default().name() {
-            *rule = Arc::new(EqualKeys::default());
-        }
-    }
+    let keys = EqualKeys::default();
+    let place = rules.iter().position(|rule| rule.name() == keys.name());
+    rules[place.expect("DataFusion has this rule")] = Arc::new(keys);
     let place = rules
         .iter()
         .position(|rule| rule.name() == "push_down_filter");

@@ -1,10 +1,10 @@
 //! Kinds of values, as texts look like them, and the kind of a whole column.
 //!
 //! ```text
-//! Unknown ─┬─► Boolean ────────────────────┐
-//!          ├─► Integer ──► Double ─► Digits ┼─► String
-//!          ├─► Date ──► Timestamp ──► Zoned┤
-//!          └─► Time ─────────────────────┘
+//! Unknown ─┬─► Boolean ───────────────────────┐
+//!          ├─► Integer ──► Double ──► Digits ─┤
+//!          ├─► Date ──► Timestamp ──► Zoned ──┼─► String
+//!          └─► Time ──────────────────────────┘
 //! ```
 
 use crate::values::{self, ValueFormats};

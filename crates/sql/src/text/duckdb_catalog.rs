@@ -139,7 +139,7 @@ pub(crate) fn as_query(statement: Statement) -> Statement {
             value,
             is_eq: false,
         } => match (last_name(name).as_deref(), value) {
-            (Some("table_info" | "show"), Some(value)) => match &value.value {
+            (Some("table_info"), Some(value)) => match &value.value {
                 Value::SingleQuotedString(table) => Some(of_table(table)),
                 _ => None,
             },
