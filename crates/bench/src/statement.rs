@@ -57,9 +57,11 @@ pub enum StatementBenchError {
 
 /// Queries of a reader's run.
 const READS: usize = 20;
-/// Statements of a paced run, one per millisecond.
+/// Statements of a paced run, one per millisecond on average.
 const PACED: usize = 200;
 const PACE: Duration = Duration::from_millis(1);
+/// The golden ratio: its multiples spread evenly over what lies behind the point.
+const SPREAD: f64 = 0.618_033_988_749_895;
 
 /// Times of short statements, by how they are asked and how often.
 ///
@@ -119,8 +121,17 @@ struct Loop {
     case: &'static str,
     /// In a run.
     count: usize,
-    /// Before each.
+    /// Before each, on average.
     pause: Duration,
+}
+
+impl Loop {
+    /// The pause before a statement: between half of the average and half as much again. A query beside is done in
+    /// steps that take as long each, and a pause of one length would meet all of them at the same place.
+    fn pause(&self, statement: usize) -> Duration {
+        self.pause
+            .mul_f64(0.5 + (statement as f64 * SPREAD).fract())
+    }
 }
 
 /// Planning takes so much longer that fewer statements tell as much.
@@ -148,8 +159,8 @@ fn measure(
                 _ => of.count,
             };
             let mut times = Vec::with_capacity(count);
-            for _ in 0..count {
-                thread::sleep(of.pause);
+            for statement in 0..count {
+                thread::sleep(of.pause(statement));
                 times.push(client.ask(*kind, *way)?);
             }
             times.sort_unstable();
