@@ -6,6 +6,7 @@ pub(crate) mod extreme;
 pub(crate) mod extreme_row;
 pub(crate) mod group_keys;
 pub(crate) mod held_filter;
+mod interval_total;
 pub(crate) mod mode;
 pub(crate) mod repeated_keys;
 pub(crate) mod single_distinct;

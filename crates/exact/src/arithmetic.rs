@@ -5,6 +5,7 @@ pub(crate) mod date;
 mod digits;
 pub(crate) mod division;
 mod double;
+pub(crate) mod interval;
 mod real;
 pub(crate) mod rounding;
 pub(crate) mod rule;

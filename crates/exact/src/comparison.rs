@@ -2,16 +2,18 @@
 
 pub(crate) mod coalesce;
 pub(crate) mod common_type;
-pub(crate) mod decimal;
 mod interval;
 pub(crate) mod interval_keys;
 pub(crate) mod membership;
+pub(crate) mod mixed;
 pub(crate) mod nan;
 pub(crate) mod pattern;
 pub(crate) mod quantified;
 pub(crate) mod timestamp;
 pub(crate) mod values;
 pub(crate) mod zero;
+
+pub(crate) use interval::counted as interval_length;
 
 use datafusion::logical_expr::Expr;
 use datafusion::logical_expr::expr::Case;

@@ -15,11 +15,12 @@
 //! ```
 //!
 //! [`domain`] makes domain and host, [`body`] carries the domain down through the subquery, [`single_row`] is the
-//! function that rejects a second row of a value.
+//! function that rejects a second row of a value. Before all this, [`join_condition`] takes subqueries out of ON.
 
 mod body;
 mod body_join;
 mod domain;
+pub(crate) mod join_condition;
 mod lateral;
 mod ordered;
 mod pull_up;

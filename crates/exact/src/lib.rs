@@ -16,6 +16,7 @@
 //! | `arithmetic::{rule, checked}` | `+`, `-`, `*` and negation fail instead of wrapping around |
 //! | `arithmetic::division` | division of DECIMAL gives DOUBLE instead of a few digits |
 //! | `arithmetic::date` | a date and an interval make a timestamp |
+//! | `arithmetic::interval` | the difference of timestamps is an interval; `*` and `/` of intervals |
 //! | `arithmetic::double` | a DECIMAL becomes the nearest DOUBLE |
 //! | `arithmetic::digits` | a number that is rounded to more digits than it has stays |
 //! | `arithmetic::rounding` | a cast to an integer rounds instead of dropping the fraction |
@@ -23,24 +24,30 @@
 //! | `arithmetic::timestamp_string` | a timestamp as a string has a blank between day and time |
 //! | `datetime::age` | adds `age` |
 //! | `datetime::difference` | adds `date_diff` and `date_sub` |
+//! | `datetime::epoch` | the seconds of an interval are those of years of 365¼ days |
 //! | `datetime::to_char` | `to_char` has PostgreSQL's patterns |
 //! | `datetime::series` | a series of timestamps is a table |
+//! | `datetime::strptime` | adds `strptime` and `try_strptime` |
+//! | `datetime::ticks` | adds `epoch_ms`, `epoch_us` and `epoch_ns` |
+//! | `datetime::truncated` | `date_trunc` takes any timestamp, and any part of a calendar |
 //! | `datetime::with_seconds` | a timestamp may be written without seconds |
 //! | `comparison::coalesce` | `coalesce` and `ifnull` take any type |
 //! | `comparison::common_type` | types that have nothing in common do not become one |
 //! | `comparison::pattern` | `SIMILAR TO` is SQL's |
 //! | `comparison::quantified` | ANY and ALL work everywhere |
-//! | `comparison::values` | DOUBLE beside DECIMAL in VALUES is DOUBLE |
+//! | `comparison::values` | DOUBLE beside DECIMAL in VALUES is DOUBLE, TIMESTAMP beside DATE is TIMESTAMP |
 //! | `comparison::zero` | -0.0 and 0.0 are one value to sort by |
 //! | `comparison::nan` | all NaN are one value, greater than any number |
-//! | `comparison::decimal` | DECIMAL against DOUBLE is compared as DOUBLE |
+//! | `comparison::mixed` | DECIMAL beside DOUBLE is DOUBLE, DATE beside TIMESTAMP is TIMESTAMP |
 //! | `comparison::timestamp` | a timestamp is compared with all digits of a constant |
 //! | `comparison::interval` | intervals are compared by how long they are |
 //! | `comparison::interval_keys` | intervals sort, group and join by how long they are |
 //! | `comparison::membership` | `IN (SELECT …)` is NULL where SQL says so |
 //! | `correlated` | subqueries that refer to rows around them are joins, whatever they contain |
+//! | `correlated::join_condition` | subqueries may stand in ON |
 //! | `aggregate::sum` | SUM fails instead of wrapping around, and only if the whole sum does not fit |
 //! | `aggregate::average` | AVG of DECIMAL is a DOUBLE instead of a few digits |
+//! | `aggregate::interval_total` | SUM of intervals fails instead of wrapping, and they have an AVG |
 //! | `aggregate::cast_names` | aggregates that differ by a cast have names that differ |
 //! | `aggregate::extreme` | `max` and `min` of groups know that NaN is greatest |
 //! | `aggregate::extreme_row` | adds `max_by` and `min_by` |

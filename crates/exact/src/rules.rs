@@ -9,6 +9,7 @@ use crate::comparison::interval_keys::IntervalKeys;
 use crate::comparison::membership::ExactMembership;
 use crate::comparison::zero::OneZero;
 use crate::correlated::UnnestSubqueries;
+use crate::correlated::join_condition::SubqueriesInOn;
 use crate::held::{HeldRule, IsHeld};
 use crate::join::asof::{FilterBelowAsOf, MarkedJoins};
 use crate::join::null_keys::EqualKeys;
@@ -47,6 +48,7 @@ pub(crate) fn analyzer_rules(budget: &Budget) -> Vec<Analysis> {
     rules.push(Arc::new(ExactArithmetic::new(budget)));
     rules.push(Arc::new(OneZero));
     rules.push(Arc::new(IntervalKeys));
+    rules.push(Arc::new(SubqueriesInOn));
     rules.push(Arc::new(ExactMembership));
     rules.push(Arc::new(UnnestSubqueries));
     // After it, for it makes groups.

@@ -9,11 +9,15 @@ use crate::aggregate::extreme::Extreme;
 use crate::aggregate::extreme_row::ExtremeRow;
 use crate::aggregate::mode::Mode;
 use crate::aggregate::sum::ExactSum;
+use crate::arithmetic::interval::IntervalOperators;
 use crate::comparison::coalesce::Coalesce;
 use crate::datetime::age::Age;
 use crate::datetime::difference::{Counted, Difference};
 use crate::datetime::series::Series;
+use crate::datetime::strptime::Strptime;
+use crate::datetime::ticks::Ticks;
 use crate::datetime::to_char::ToChar;
+use crate::datetime::truncated::Truncated;
 use crate::formatting::{Formatting, Language};
 use crate::hash::HashOf;
 use crate::join::asof::{Mark, PlannerWithJoins};
@@ -101,6 +105,9 @@ pub fn session_state(
         ScalarUDF::from(RandomUuid::default()),
         ScalarUDF::from(OctetLength::default()),
         ScalarUDF::from(Age::default()),
+        ScalarUDF::from(Truncated::default()),
+        ScalarUDF::from(Strptime::new(false)),
+        ScalarUDF::from(Strptime::new(true)),
         ScalarUDF::from(Difference::new(Counted::Begun)),
         ScalarUDF::from(Difference::new(Counted::Whole)),
         ScalarUDF::from(Formatting::new(Language::Printf)),
@@ -110,12 +117,16 @@ pub fn session_state(
     ] {
         state.register_udf(Arc::new(function))?;
     }
+    for function in Ticks::functions() {
+        state.register_udf(Arc::new(ScalarUDF::from(function)))?;
+    }
     for name in ["generate_series", "range"] {
         let known = state.table_functions().get(name).cloned();
         let series = Series(known.expect("DataFusion has this function"));
         state.register_udtf(name, Arc::new(series));
     }
     state.register_expr_planner(Arc::new(Beside))?;
+    state.register_expr_planner(Arc::new(IntervalOperators))?;
     for (name, row_size) in GROWING {
         let known = state.scalar_functions().get(name);
         let bounded = known.map(|function| Bounded::scalar(function, row_size, budget));

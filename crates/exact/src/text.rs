@@ -6,6 +6,7 @@
 //! ```text
 //!  CAST(s AS TIME)          read_value(s)          s a string; TRY_CAST gives NULL where CAST fails
 //!  CAST(t AS VARCHAR)       value_text(t)
+//!  CAST(l AS VARCHAR[])     element_text(l)        l a list of such values, or of timestamps
 //!  u = 'a0eebc99-…'         u = read_value('a0eebc99-…')         u BLOB or UUID
 //! ```
 //!
@@ -18,10 +19,12 @@ pub(crate) mod frame;
 mod interval;
 pub(crate) mod length;
 pub(crate) mod random;
+mod shown;
 mod time;
 mod uuid;
 
 pub use blob::bytes as blob_bytes;
+pub use shown::{TIMESTAMP, TIMESTAMP_ZONED, VALUE_FORMAT, formatter};
 pub use time::nanoseconds;
 pub use uuid::bytes as uuid_bytes;
 
@@ -29,12 +32,12 @@ use crate::arithmetic::rounding::before_cast;
 use crate::columns::{ColumnFunction, of_column};
 use crate::types::{UUID_BYTES, sql_name};
 use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, StringViewBuilder, Time64MicrosecondArray,
+    Array, ArrayRef, AsArray, ListArray, StringViewBuilder, Time64MicrosecondArray,
 };
 use datafusion::arrow::compute::{CastOptions, can_cast_types, cast, cast_with_options};
 use datafusion::arrow::datatypes::{
-    DataType, IntervalMonthDayNanoType, IntervalUnit, Time64MicrosecondType, Time64NanosecondType,
-    TimeUnit,
+    DataType, Field, IntervalMonthDayNanoType, IntervalUnit, Time64MicrosecondType,
+    Time64NanosecondType, TimeUnit,
 };
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::tree_node::Transformed;
@@ -93,7 +96,7 @@ pub(crate) fn rewrite_written(expr: Expr, schema: &DFSchema) -> Result<Transform
         let [from, to] = [&from, to].map(|of| sql_name(of, None));
         return plan_err!("Unsupported CAST from {from} to {to}");
     }
-    match is_binary(&from) || is_binary(to) {
+    match is_binary(&from) || is_binary(to) || from.is_nested() {
         true => {
             Ok(by_function(operand, &from, to, is_try)
                 .map_or(Transformed::no(expr), Transformed::yes))
@@ -129,7 +132,14 @@ fn by_function(operand: &Expr, from: &DataType, to: &DataType, is_try: bool) -> 
         let function = ScalarUDF::from(ReadValue::new(to.clone(), is_try));
         return Some(function.call(vec![operand.clone()]));
     }
-    if !(has_own_text(from) && to.is_string()) {
+    if let (DataType::List(from), DataType::List(to_element)) = (from, to)
+        && to_element.data_type().is_string()
+        && is_shown_otherwise(from.data_type())
+    {
+        let strings = ELEMENT_TEXT.call(vec![operand.clone()]);
+        return Some(datafusion::logical_expr::cast(strings, to.clone()));
+    }
+    if !(to.is_string() && (has_own_text(from) || from.is_nested())) {
         return None;
     }
     let string = VALUE_TEXT.call(vec![operand.clone()]);
@@ -161,7 +171,8 @@ fn is_castable(from: &DataType, to: &DataType) -> bool {
 
 /// Whether there is a cast from one type to another.
 pub fn can_cast(from: &DataType, to: &DataType) -> bool {
-    let by_text = from.is_string() && has_own_text(to) || has_own_text(from) && to.is_string();
+    let by_text = from.is_string() && has_own_text(to)
+        || to.is_string() && (has_own_text(from) || from.is_nested());
     by_text || is_castable(from, to) && can_cast_types(from, to)
 }
 
@@ -173,7 +184,8 @@ pub fn try_cast(array: &ArrayRef, to: &DataType) -> std::result::Result<ArrayRef
     if array.data_type().is_string() && has_own_text(to) {
         return read(array, to, true);
     }
-    if has_own_text(array.data_type()) && to.is_string() {
+    let from = array.data_type();
+    if to.is_string() && (has_own_text(from) || from.is_nested()) {
         return cast(&strings(array)?, to);
     }
     let options = CastOptions {
@@ -225,8 +237,10 @@ fn no_value(string: &str, data_type: &str) -> ArrowError {
     ))
 }
 
-/// Values of a type that [has its own text](has_own_text) as strings.
+/// Values of a type that [has its own text](has_own_text) as strings; lists, structs and maps as they are shown.
 pub fn strings(values: &ArrayRef) -> std::result::Result<ArrayRef, ArrowError> {
+    let options = VALUE_FORMAT.with_display_error(false);
+    let formatter = formatter(values, &options)?;
     let mut out = StringViewBuilder::with_capacity(values.len());
     let mut string = String::new();
     for row in 0..values.len() {
@@ -235,7 +249,7 @@ pub fn strings(values: &ArrayRef) -> std::result::Result<ArrayRef, ArrowError> {
             continue;
         }
         string.clear();
-        write_value(&mut string, values, row)
+        write!(string, "{}", formatter.value(row))
             .map_err(|_| ArrowError::CastError("a value that cannot be shown".to_owned()))?;
         out.append_value(&string);
     }
@@ -279,6 +293,26 @@ pub fn write_value(out: &mut dyn Write, values: &dyn Array, row: usize) -> fmt::
 static VALUE_TEXT: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
     let type_of = |_: &DataType| DataType::Utf8View;
     let function = ColumnFunction::scalar("value_text", type_of, |column| Ok(strings(column)?));
+    Arc::new(function)
+});
+
+/// Whether SQL shows values in another way than Arrow.
+fn is_shown_otherwise(data_type: &DataType) -> bool {
+    let is_timestamp = matches!(data_type, DataType::Timestamp(..));
+    has_own_text(data_type) || data_type.is_nested() || is_timestamp
+}
+
+static ELEMENT_TEXT: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
+    let type_of = |_: &DataType| DataType::new_list(DataType::Utf8View, true);
+    let function = ColumnFunction::scalar("element_text", type_of, |column| {
+        let (_, offsets, elements, nulls) = column.as_list::<i32>().clone().into_parts();
+        let elements = match elements.data_type() {
+            DataType::Timestamp(..) => before_cast(&elements, &DataType::Utf8View)?,
+            _ => strings(&elements)?,
+        };
+        let field = Arc::new(Field::new_list_field(DataType::Utf8View, true));
+        Ok(Arc::new(ListArray::new(field, offsets, elements, nulls)) as ArrayRef)
+    });
     Arc::new(function)
 });
 

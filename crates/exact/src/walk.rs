@@ -67,17 +67,22 @@ pub(crate) fn rewrite_all(
     rewrite_nodes(plan, &mut |node| rewrite_expressions(node, rewrite))
 }
 
-/// Rewrites the expressions of one node. `rewrite` is told what columns they may name.
+/// Rewrites the expressions of one node. `rewrite` is told what columns they may name. A column alone stays as it is.
 pub(crate) fn rewrite_expressions(
     node: LogicalPlan,
     rewrite: &dyn Fn(Expr, &DFSchema) -> Result<Transformed<Expr>>,
 ) -> Result<Transformed<LogicalPlan>> {
-    let mut schema = merge_schema(&node.inputs());
-    if let LogicalPlan::TableScan(scan) = &node {
-        schema.merge(&scan.projected_schema);
-    }
+    // Most nodes have one input. Its schema need not be copied for each rule.
+    let schema = match (&node, &node.inputs()[..]) {
+        (LogicalPlan::TableScan(scan), _) => Arc::clone(&scan.projected_schema),
+        (_, [input]) => Arc::clone(input.schema()),
+        (_, inputs) => Arc::new(merge_schema(inputs)),
+    };
     let names = NamePreserver::new(&node);
     node.map_expressions(|expr| {
+        if matches!(expr, Expr::Column(_)) {
+            return Ok(Transformed::no(expr));
+        }
         let name = names.save(&expr);
         let mut rewrite = |expr| rewrite(expr, &schema);
         let rewrite: &mut dyn FnMut(Expr) -> Result<Transformed<Expr>> = &mut rewrite;

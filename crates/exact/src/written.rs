@@ -2,7 +2,7 @@
 //! plan, in which each expression passes all repairs of that kind.
 
 use crate::arithmetic::{date, division};
-use crate::comparison::{common_type, decimal, pattern, quantified, timestamp, values};
+use crate::comparison::{common_type, mixed, pattern, quantified, timestamp, values};
 use crate::lists;
 use crate::text;
 use crate::walk::{rewrite_expressions, rewrite_nodes, rewrite_parts};
@@ -23,8 +23,8 @@ impl AnalyzerRule for WrittenTypes {
         rewrite_nodes(plan, &mut |node| {
             common_type::check_node(&node)?;
             let node = match node {
-                LogicalPlan::Union(union) => decimal::union_as_double(union)?,
-                LogicalPlan::Join(join) => decimal::join_as_double(join),
+                LogicalPlan::Union(union) => mixed::union(union)?,
+                LogicalPlan::Join(join) => mixed::join(join),
                 other => Transformed::no(other),
             };
             let node = node.transform_data(|node| rewrite_expressions(node, &rewrite))?;
@@ -65,7 +65,7 @@ const REPAIRS: [Rewrite; 7] = [
     division::rewrite,
     date::rewrite,
     timestamp::rewrite,
-    decimal::rewrite,
+    mixed::rewrite,
 ];
 
 fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {

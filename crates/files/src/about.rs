@@ -5,12 +5,10 @@ use crate::blocking::blocking;
 use crate::error::{FileError, FileFaultKind};
 use crate::expand::{expand, expand_one};
 use crate::format::Format;
-use crate::shown::VALUE_FORMAT;
 use datafusion::arrow::array::{
     Array, ArrayRef, BooleanArray, Int64Array, RecordBatch, StringArray,
 };
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
-use datafusion::arrow::util::display::ArrayFormatter;
 use datafusion::parquet::arrow::arrow_reader::statistics::StatisticsConverter;
 use datafusion::parquet::arrow::parquet_to_arrow_schema;
 use datafusion::parquet::basic::{
@@ -20,6 +18,7 @@ use datafusion::parquet::errors::Result as ParquetResult;
 use datafusion::parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use datafusion::parquet::file::reader::{FileReader, SerializedFileReader};
 use datafusion::parquet::schema::types::Type;
+use eris_exact::text::{VALUE_FORMAT, formatter};
 use eris_exact::types::sql_name;
 use std::fs::File;
 use std::path::Path;
@@ -323,7 +322,7 @@ fn ends(
         if values.is_null(0) || *values.data_type() == DataType::Null {
             return Ok(None);
         }
-        let formatter = ArrayFormatter::try_new(&values, &VALUE_FORMAT)?;
+        let formatter = formatter(&values, &VALUE_FORMAT)?;
         Ok(Some(formatter.value(0).try_to_string()?))
     };
     Ok((

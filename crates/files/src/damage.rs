@@ -9,6 +9,7 @@
 //! The reader tells no file, and panics where a length is absurd. Streams of one scan share its files. So which one it
 //! was is found by reading them again, each by itself.
 
+use crate::calendar;
 use crate::contained::contained;
 use crate::error::{FileError, FileFaultKind};
 use datafusion::arrow::datatypes::SchemaRef;
@@ -21,7 +22,9 @@ use datafusion::datasource::physical_plan::{FileScanConfig, ParquetSource};
 use datafusion::datasource::source::{DataSource, DataSourceExec, OpenArgs};
 use datafusion::error::DataFusionError;
 use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
-use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use datafusion::parquet::arrow::arrow_reader::{
+    ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
+};
 use datafusion::physical_expr::projection::ProjectionExprs;
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
@@ -211,7 +214,11 @@ impl Stream for ContainedStream {
                 }
                 _ => error,
             },
-            Some(polled) => return polled.map(|rows| rows.map(|rows| rows.map(one_nan_in_rows))),
+            Some(Poll::Ready(Some(Ok(rows)))) => match calendar::fault(&rows) {
+                Some(fault) => without_date(&self.files, fault),
+                None => return Poll::Ready(Some(Ok(one_nan_in_rows(rows)))),
+            },
+            Some(polled) => return polled,
             None => damaged(&self.files),
         };
         self.stream = None;
@@ -241,10 +248,29 @@ fn damaged(files: &[PathBuf]) -> DataFusionError {
     }
 }
 
+/// The error of the first file that has such a column.
+fn without_date(files: &[PathBuf], fault: FileFaultKind) -> DataFusionError {
+    let has_fault = |file: &&PathBuf| {
+        let mut rows = contained(|| rows_of(file)).flatten();
+        let mut next = || contained(|| rows.as_mut()?.next()?.ok()).flatten();
+        std::iter::from_fn(&mut next).any(|rows| calendar::fault(&rows).is_some())
+    };
+    let found = match files {
+        [one] => Some(one),
+        several => several.iter().find(has_fault),
+    };
+    match found {
+        Some(file) => DataFusionError::External(Box::new(FileError::new(file, fault))),
+        None => DataFusionError::Execution(fault.to_string()),
+    }
+}
+
 fn can_be_read(file: &PathBuf) -> bool {
-    let rows = std::fs::File::open(file)
-        .ok()
-        .and_then(|file| ParquetRecordBatchReaderBuilder::try_new(file).ok())
-        .and_then(|builder| builder.build().ok());
-    rows.is_some_and(|mut rows| rows.all(|batch| batch.is_ok()))
+    rows_of(file).is_some_and(|mut rows| rows.all(|batch| batch.is_ok()))
+}
+
+fn rows_of(file: &PathBuf) -> Option<ParquetRecordBatchReader> {
+    let file = std::fs::File::open(file).ok()?;
+    let builder = ParquetRecordBatchReaderBuilder::try_new(file).ok()?;
+    builder.build().ok()
 }

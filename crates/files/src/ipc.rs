@@ -1,5 +1,6 @@
 //! Arrow's IPC files and streams: batches as they are, file by file.
 
+use crate::calendar;
 use crate::compression::Counted;
 use crate::contained::contained;
 use crate::error::{FileError, FileFaultKind};
@@ -242,6 +243,9 @@ impl IpcReading {
         let Some(batch) = next.map_err(why)? else {
             return Ok(None);
         };
+        if let Some(fault) = calendar::fault(&batch) {
+            return Err(FileError::new(path, fault));
+        }
         let arrays = self.schema.fields().iter().map(|field| {
             let column = batch.column_by_name(field.name()).cloned();
             let column = column.ok_or_else(|| FileError::new(path, FileFaultKind::Changed))?;

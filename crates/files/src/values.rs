@@ -3,11 +3,6 @@
 use chrono::format::{Item, StrftimeItems};
 use chrono::{NaiveDate, NaiveDateTime};
 
-/// Timestamps in text, as SQL writes them.
-pub(crate) const TIMESTAMP: &str = "%Y-%m-%d %H:%M:%S%.f";
-/// The same with a zone.
-pub(crate) const TIMESTAMP_ZONED: &str = "%Y-%m-%d %H:%M:%S%.f%:z";
-
 /// How texts are read as values.
 #[derive(Clone, Debug)]
 pub struct ValueFormats {

@@ -95,5 +95,6 @@ impl Dialect for ErisDialect {
         supports_select_wildcard_rename
         supports_projection_trailing_commas
         supports_named_fn_args_with_assignment_operator
+        supports_window_function_null_treatment_arg
     }
 }

@@ -74,6 +74,22 @@ pub fn expressions_mut<E>(
     walk_mut(tree, &mut Expressions(visit))
 }
 
+/// Shows the expressions that are in no subquery, each before its parts.
+pub fn own_expressions<E>(
+    tree: &impl Tree,
+    visit: impl FnMut(&Expr) -> ControlFlow<E>,
+) -> ControlFlow<E> {
+    walk(tree, &mut OwnExpressions { visit, deep: 0 })
+}
+
+/// Shows the expressions that are in no subquery to be changed, each after its parts.
+pub fn own_expressions_mut<E>(
+    tree: &mut impl Tree,
+    visit: impl FnMut(&mut Expr) -> ControlFlow<E>,
+) -> ControlFlow<E> {
+    walk_mut(tree, &mut OwnExpressions { visit, deep: 0 })
+}
+
 /// Shows the names of all tables and views.
 pub fn relations<E>(
     tree: &impl Tree,
@@ -97,6 +113,54 @@ impl<E, F: FnMut(&mut Expr) -> ControlFlow<E>> VisitorMut for Expressions<F> {
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<E> {
         (self.0)(expr)
+    }
+}
+
+struct OwnExpressions<F> {
+    visit: F,
+    /// How many queries are around.
+    deep: usize,
+}
+
+impl<E, F: FnMut(&Expr) -> ControlFlow<E>> Visitor for OwnExpressions<F> {
+    type Break = E;
+
+    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<E> {
+        self.deep += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<E> {
+        self.deep -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<E> {
+        match self.deep {
+            0 => (self.visit)(expr),
+            _ => ControlFlow::Continue(()),
+        }
+    }
+}
+
+impl<E, F: FnMut(&mut Expr) -> ControlFlow<E>> VisitorMut for OwnExpressions<F> {
+    type Break = E;
+
+    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<E> {
+        self.deep += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<E> {
+        self.deep -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<E> {
+        match self.deep {
+            0 => (self.visit)(expr),
+            _ => ControlFlow::Continue(()),
+        }
     }
 }
 

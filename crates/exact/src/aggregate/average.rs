@@ -7,9 +7,12 @@
 //!  state   count of values | their sum, a DECIMAL of at least 13 digits more
 //! ```
 //!
-//! All else is done by DataFusion's function: averages of integers, floating-point numbers and durations.
+//! Averages of intervals are [added](interval_total). All else is done by DataFusion's function: averages of
+//! integers and floating-point numbers.
 
+use super::interval_total::{self, Figure};
 use super::sum::ExactSum;
+use crate::arithmetic::interval::INTERVAL;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Float64Array, make_array};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::compute::kernels::arity::try_binary;
@@ -17,23 +20,37 @@ use datafusion::arrow::datatypes::{
     DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType, Field, FieldRef, Float64Type,
     Int64Type,
 };
-use datafusion::common::ScalarValue;
+use datafusion::common::{ScalarValue, not_impl_err};
 use datafusion::error::Result;
 use datafusion::functions_aggregate::average::Avg;
 use datafusion::functions_aggregate::count::Count;
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::utils::AggregateOrderSensitivity;
 use datafusion::logical_expr::{
-    Accumulator, AggregateUDFImpl, Documentation, EmitTo, GroupsAccumulator, ReversedUDAF,
-    Signature,
+    Accumulator, AggregateUDFImpl, Coercion, Documentation, EmitTo, GroupsAccumulator,
+    ReversedUDAF, Signature, TypeSignature, TypeSignatureClass, Volatility,
 };
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 /// The function.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct ExactAverage {
     other: Avg,
+    signature: Signature,
+}
+
+impl Default for ExactAverage {
+    fn default() -> Self {
+        let other = Avg::default();
+        let interval = Coercion::new_exact(TypeSignatureClass::Interval);
+        let interval = TypeSignature::Coercible(vec![interval]);
+        let types = vec![other.signature().type_signature.clone(), interval];
+        ExactAverage {
+            other,
+            signature: Signature::one_of(types, Volatility::Immutable),
+        }
+    }
 }
 
 /// There is one such function.
@@ -47,6 +64,10 @@ impl Eq for ExactAverage {}
 
 impl Hash for ExactAverage {
     fn hash<H: Hasher>(&self, _: &mut H) {}
+}
+
+fn is_interval(args: &AccumulatorArgs<'_>) -> bool {
+    *args.expr_fields[0].data_type() == INTERVAL
 }
 
 /// The type of the sum; `None` if the values are no DECIMAL.
@@ -225,10 +246,13 @@ impl AggregateUDFImpl for ExactAverage {
     }
 
     fn signature(&self) -> &Signature {
-        self.other.signature()
+        &self.signature
     }
 
     fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
+        if arguments[0] == INTERVAL {
+            return Ok(INTERVAL);
+        }
         match sum_type(&arguments[0]) {
             Some(_) => Ok(DataType::Float64),
             None => self.other.return_type(arguments),
@@ -236,6 +260,12 @@ impl AggregateUDFImpl for ExactAverage {
     }
 
     fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
+        if is_interval(&args) {
+            return match args.is_distinct {
+                true => not_impl_err!("avg(DISTINCT INTERVAL)"),
+                false => Ok(interval_total::of_rows(Figure::Average)),
+            };
+        }
         let Some(sum_type) = sum_type(args.expr_fields[0].data_type()) else {
             return self.other.accumulator(args);
         };
@@ -248,6 +278,9 @@ impl AggregateUDFImpl for ExactAverage {
     }
 
     fn state_fields(&self, args: StateFieldsArgs) -> Result<Vec<FieldRef>> {
+        if *args.input_fields[0].data_type() == INTERVAL {
+            return Ok(interval_total::state_fields(args.name));
+        }
         let Some(sum_type) = sum_type(args.input_fields[0].data_type()) else {
             return self.other.state_fields(args);
         };
@@ -267,6 +300,7 @@ impl AggregateUDFImpl for ExactAverage {
     fn groups_accumulator_supported(&self, args: AccumulatorArgs) -> bool {
         match sum_type(args.expr_fields[0].data_type()) {
             Some(_) => !args.is_distinct,
+            None if is_interval(&args) => !args.is_distinct,
             None => self.other.groups_accumulator_supported(args),
         }
     }
@@ -275,6 +309,9 @@ impl AggregateUDFImpl for ExactAverage {
         &self,
         args: AccumulatorArgs,
     ) -> Result<Box<dyn GroupsAccumulator>> {
+        if is_interval(&args) {
+            return Ok(interval_total::of_groups(Figure::Average));
+        }
         let Some(sum_type) = sum_type(args.expr_fields[0].data_type()) else {
             return self.other.create_groups_accumulator(args);
         };
@@ -288,6 +325,12 @@ impl AggregateUDFImpl for ExactAverage {
     }
 
     fn create_sliding_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
+        if is_interval(&args) {
+            return match args.is_distinct {
+                true => not_impl_err!("avg(DISTINCT INTERVAL)"),
+                false => Ok(interval_total::of_rows(Figure::Average)),
+            };
+        }
         let Some(sum_type) = sum_type(args.expr_fields[0].data_type()) else {
             return self.other.create_sliding_accumulator(args);
         };

@@ -19,7 +19,10 @@ impl ExprPlanner for CastNames {
         &self,
         mut call: RawAggregateExpr,
     ) -> Result<PlannerResult<RawAggregateExpr>> {
-        call.args = named(call.args)?;
+        // Its arguments are to be found among the keys.
+        if call.func.name() != "grouping" {
+            call.args = named(call.args)?;
+        }
         Ok(PlannerResult::Original(call))
     }
 

@@ -29,7 +29,12 @@ impl AnalyzerRule for OmitRepeatedKeys {
             {
                 return Ok(Transformed::yes(plan));
             }
-            rewrite_expressions(plan, &|expr, _| Ok(rewrite(expr)))
+            match plan {
+                LogicalPlan::Aggregate(_) => {
+                    rewrite_expressions(plan, &|expr, _| Ok(rewrite(expr)))
+                }
+                _ => Ok(Transformed::no(plan)),
+            }
         })
     }
 

@@ -11,12 +11,14 @@
 //! where a sum is handed on: a worker's partial sum has to fit as well.
 //!
 //! Names, types and states are those of DataFusion's function, which also does what has nothing to do with overflow:
-//! sums of floating-point numbers and intervals.
+//! sums of floating-point numbers. Intervals have [their own](super::interval_total).
 
 mod distinct;
 mod groups;
 mod total;
 
+use super::interval_total::{self, Figure};
+use crate::arithmetic::interval::INTERVAL;
 use datafusion::arrow::datatypes::{
     DataType, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type, DecimalType, FieldRef,
     Int64Type, UInt64Type,
@@ -104,10 +106,12 @@ fn groups<T: Summand>(
 
 /// The accumulator of all rows seen; it can also forget the oldest ones, for windows.
 fn accumulator(args: &AccumulatorArgs<'_>) -> Option<Box<dyn Accumulator>> {
-    if args.is_distinct {
-        exact!(args, distinct)
-    } else {
-        exact!(args, plain)
+    match args.is_distinct {
+        true => exact!(args, distinct),
+        false if *args.return_field.data_type() == INTERVAL => {
+            Some(interval_total::of_rows(Figure::Sum))
+        }
+        false => exact!(args, plain),
     }
 }
 
@@ -129,17 +133,24 @@ impl AggregateUDFImpl for ExactSum {
     }
 
     fn state_fields(&self, args: StateFieldsArgs) -> Result<Vec<FieldRef>> {
-        self.other.state_fields(args)
+        match *args.return_field.data_type() == INTERVAL && !args.is_distinct {
+            true => Ok(interval_total::state_fields(args.name)),
+            false => self.other.state_fields(args),
+        }
     }
 
     fn groups_accumulator_supported(&self, args: AccumulatorArgs) -> bool {
-        self.other.groups_accumulator_supported(args)
+        let is_interval = *args.return_field.data_type() == INTERVAL;
+        is_interval && !args.is_distinct || self.other.groups_accumulator_supported(args)
     }
 
     fn create_groups_accumulator(
         &self,
         args: AccumulatorArgs,
     ) -> Result<Box<dyn GroupsAccumulator>> {
+        if *args.return_field.data_type() == INTERVAL {
+            return Ok(interval_total::of_groups(Figure::Sum));
+        }
         let exact = exact!(&args, groups);
         exact.map_or_else(|| self.other.create_groups_accumulator(args), Ok)
     }

@@ -4,7 +4,7 @@
 //! six. Sums and products of DECIMAL stay exact. A quotient has no end of digits, so none are promised
 //! (`docs/decisions/0026`).
 
-use crate::comparison::decimal::{is_decimal, to_double};
+use crate::comparison::mixed::{is_decimal, to_double};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result};

@@ -1,4 +1,4 @@
-//! `round_half_even`: what comes before a cast of a floating-point number to an integer.
+//! `round_half_even`: what comes before a cast of floating-point numbers to integers, also of those in lists.
 //!
 //! **Stands for** Arrow's cast, which drops the fraction: 2.9 becomes 2.
 
@@ -6,9 +6,9 @@ use super::double::{nearest, rounds_twice};
 use super::timestamp_string::strings;
 use crate::columns::ColumnFunction;
 use crate::datetime::with_seconds::with_seconds;
-use datafusion::arrow::array::{Array, ArrayRef, AsArray};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, ListArray};
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType, Float32Type, Float64Type};
+use datafusion::arrow::datatypes::{DataType, Field, Float32Type, Float64Type};
 use datafusion::arrow::error::ArrowError;
 use datafusion::logical_expr::ScalarUDF;
 use std::sync::{Arc, LazyLock};
@@ -33,17 +33,49 @@ pub fn before_cast(array: &ArrayRef, to: &DataType) -> Result<ArrayRef, ArrowErr
         DataType::Timestamp(..) if to.is_string() => strings(array),
         from if from.is_string() && matches!(to, DataType::Timestamp(..)) => with_seconds(array),
         from if rounds_twice(from, to) => Ok(nearest(array)),
-        _ if !to.is_integer() => Ok(Arc::clone(array)),
-        DataType::Decimal128(precision, scale @ 1..) => {
-            // One digit more: 9.9 becomes 10.
-            let digits = (precision + 1).saturating_sub(*scale as u8).max(1);
-            cast(array, &DataType::Decimal128(digits, 0))
-        }
-        _ => Ok(whole(array)),
+        from => match Rounding::of(from, to) {
+            Some(Rounding::HalfEven) => Ok(whole(array)),
+            Some(Rounding::To(whole)) => cast(array, &whole),
+            None => Ok(Arc::clone(array)),
+        },
     }
 }
 
-/// Floating-point numbers rounded half to even; anything else as it is.
+/// How numbers lose their fractions.
+pub(super) enum Rounding {
+    /// By the function.
+    HalfEven,
+    /// By a cast to such a DECIMAL, or to lists of such.
+    To(DataType),
+}
+
+impl Rounding {
+    /// What comes before a cast; `None` if there are no fractions, or may be some behind it.
+    pub fn of(from: &DataType, to: &DataType) -> Option<Rounding> {
+        match (from, to) {
+            (DataType::List(from), DataType::List(to)) => {
+                Some(match Rounding::of(from.data_type(), to.data_type())? {
+                    Rounding::HalfEven => Rounding::HalfEven,
+                    Rounding::To(whole) => {
+                        let element = Field::clone(from).with_data_type(whole);
+                        Rounding::To(DataType::List(Arc::new(element)))
+                    }
+                })
+            }
+            (DataType::Float32 | DataType::Float64, to) if to.is_integer() => {
+                Some(Rounding::HalfEven)
+            }
+            (DataType::Decimal128(precision, scale @ 1..), to) if to.is_integer() => {
+                // One digit more: 9.9 becomes 10.
+                let digits = (precision + 1).saturating_sub(*scale as u8).max(1);
+                Some(Rounding::To(DataType::Decimal128(digits, 0)))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Floating-point numbers rounded half to even, or lists of such; anything else as it is.
 fn whole(array: &ArrayRef) -> ArrayRef {
     match array.data_type() {
         DataType::Float32 => Arc::new(
@@ -56,6 +88,11 @@ fn whole(array: &ArrayRef) -> ArrayRef {
                 .as_primitive::<Float64Type>()
                 .unary::<_, Float64Type>(f64::round_ties_even),
         ),
+        DataType::List(element) => {
+            let (_, offsets, elements, nulls) = array.as_list::<i32>().clone().into_parts();
+            let element = Arc::clone(element);
+            Arc::new(ListArray::new(element, offsets, whole(&elements), nulls))
+        }
         _ => Arc::clone(array),
     }
 }

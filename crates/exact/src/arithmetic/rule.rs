@@ -13,6 +13,7 @@
 //!  CAST(t AS VARCHAR)       value_text(t)          t TIME and the like: see [`text`](crate::text)
 //!  CAST(d AS DOUBLE)        nearest_double(d)      d DECIMAL with more than 18 digits
 //!  round(x, n)              digits_of(round(x, n), x, n)               x DOUBLE or REAL: x, if it has fewer digits
+//!  date_part('epoch', i)    interval_epoch(i)      i INTERVAL
 //!  CAST(s AS TIMESTAMP)     CAST(with_seconds(s) AS TIMESTAMP)           s a string: '2024-01-01 10:00'; AS DATE, too
 //!  a || b                   string_concat(a, b)    strings: an error if there is no room for the result
 //!  last(x ORDER BY y, y)    last(x ORDER BY y)     its accumulators count on each expression being there once
@@ -24,9 +25,10 @@ use super::checked::CheckedArithmetic;
 use super::digits;
 use super::double::{DOUBLE, rounds_twice};
 use super::real::{self, REAL_OR_NULL, WITHIN_REAL};
-use super::rounding::{ROUND, ROUND_HALF_EVEN};
+use super::rounding::{ROUND, ROUND_HALF_EVEN, Rounding};
 use super::timestamp_string::STRING;
 use crate::comparison::nan;
+use crate::datetime::epoch;
 use crate::datetime::with_seconds::{SECONDS, WITH_SECONDS};
 use crate::memory::concatenation::Concatenation;
 use crate::memory::growth::{self, Bounded};
@@ -144,6 +146,12 @@ fn rewritten(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
         {
             Transformed::yes(DOUBLE.call(vec![*expr]))
         }
+        Expr::ScalarFunction(ref call) if call.func.name() == "date_part" => {
+            match epoch::of_interval(call, schema) {
+                Some(seconds) => Transformed::yes(seconds),
+                None => Transformed::no(expr),
+            }
+        }
         Expr::ScalarFunction(ref call) if digits::rounds(call) => {
             let of = expr.get_type(schema).ok();
             match digits::repaired(&expr, of.as_ref()) {
@@ -226,18 +234,13 @@ fn rounded(expr: &Expr, to: &DataType, schema: &DFSchema) -> Option<Expr> {
         let is_new = !matches!(expr, Expr::ScalarFunction(call) if call.name() == WITH_SECONDS);
         return (is_string && is_new).then(|| SECONDS.call(vec![expr.clone()]));
     }
-    if !to.is_integer() || is_rounded(expr) {
+    if is_rounded(expr) {
         return None;
     }
-    match expr.get_type(schema).ok()? {
-        DataType::Float32 | DataType::Float64 => Some(ROUND.call(vec![expr.clone()])),
-        DataType::Decimal128(precision, scale @ 1..) => {
-            // One digit more: 9.9 becomes 10.
-            let digits = (precision + 1).saturating_sub(scale as u8).max(1);
-            Some(cast(expr.clone(), DataType::Decimal128(digits, 0)))
-        }
-        _ => None,
-    }
+    Some(match Rounding::of(&expr.get_type(schema).ok()?, to)? {
+        Rounding::HalfEven => ROUND.call(vec![expr.clone()]),
+        Rounding::To(whole) => cast(expr.clone(), whole),
+    })
 }
 
 fn is_rounded(expr: &Expr) -> bool {

@@ -44,7 +44,8 @@ pub(super) fn nanoseconds(operand: Expr, data_type: &DataType) -> Expr {
     NANOSECONDS.call(vec![interval])
 }
 
-fn counted(intervals: &ArrayRef) -> Result<ArrayRef> {
+/// How long intervals are: DECIMAL(38, 0).
+pub(crate) fn counted(intervals: &ArrayRef) -> Result<ArrayRef> {
     use DataType::{Duration, Interval};
     match intervals.data_type() {
         Interval(IntervalUnit::MonthDayNano) => {

@@ -14,6 +14,7 @@
 
 use super::interval::nanoseconds;
 use crate::aggregate::extreme_row::ExtremeRow;
+use crate::arithmetic::interval::is_difference;
 use crate::walk::{rewrite_expressions, rewrite_nodes};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
@@ -183,7 +184,8 @@ fn by_extreme_row(
     true
 }
 
-/// Groups by the lengths of intervals. Each group has one of its intervals.
+/// Groups by the lengths of intervals. Each group has one of its intervals. Differences of timestamps that are as long
+/// have the same parts, too.
 fn grouped(aggregate: Aggregate) -> Result<Transformed<LogicalPlan>> {
     let input = Arc::clone(aggregate.input.schema());
     let mut keys = aggregate.group_expr.clone();
@@ -205,7 +207,7 @@ fn grouped(aggregate: Aggregate) -> Result<Transformed<LogicalPlan>> {
     let mut names = Vec::new();
     let mut changed = false;
     for (at, key) in keys.iter_mut().enumerate() {
-        if !is_interval(key, &input) {
+        if !is_interval(key, &input) || is_difference(key) {
             let (qualifier, name) = key.qualified_name();
             names.push(Column::new(qualifier, name));
             continue;

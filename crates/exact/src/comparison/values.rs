@@ -2,10 +2,11 @@
 //!
 //! **Stands for** DataFusion's types of VALUES, which are found when they are parsed and stay. Beside a number with a
 //! point, which is DECIMAL, a DOUBLE is cast to DECIMAL(30, 15) there: large numbers fail, and small ones become 0.
-//! Here such a column is DOUBLE.
+//! Here such a column is DOUBLE. Timestamps beside dates are of nanoseconds there, which end in 2262. Here they stay
+//! what they are.
 
-use super::decimal::{is_decimal, to_double};
-use datafusion::arrow::datatypes::{DataType, Field};
+use super::mixed::{is_decimal, to_double, wider};
+use datafusion::arrow::datatypes::{DataType, Field, TimeUnit};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr::Cast;
@@ -61,20 +62,37 @@ fn column_type<'a>(
         }
         // A date with an interval.
         DataType::Timestamp(..) if *known == DataType::Date32 => Some(other.clone()),
+        _ if known.is_nested() => wider(types.iter()),
+        _ if is_fine_timestamp(known) => {
+            let mut timestamps = types.iter();
+            let timestamp = timestamps.find(|own| matches!(own, DataType::Timestamp(..)));
+            timestamp.filter(|own| *own != known).cloned()
+        }
         _ => None,
     }
 }
 
-/// A cell without the cast to DECIMAL that a DOUBLE got beside a DECIMAL.
+/// A cell without the cast to DECIMAL that a DOUBLE got beside a DECIMAL, or to nanoseconds that a date or timestamp
+/// got.
 fn within<'a>(cell: &'a Expr, known: &DataType, schema: &DFSchema) -> &'a Expr {
     match cell {
-        Expr::Cast(Cast { expr, field }) if field.data_type() == known && is_decimal(known) => {
-            let own = expr.get_type(schema);
-            let is_double = own.is_ok_and(|own| own.is_floating());
-            if is_double { expr } else { cell }
+        Expr::Cast(Cast { expr, field }) if field.data_type() == known => {
+            let is_widened = |own: DataType| match own {
+                DataType::Date32 | DataType::Timestamp(..) => is_fine_timestamp(known),
+                own if own.is_nested() => true,
+                own => own.is_floating() && is_decimal(known),
+            };
+            match expr.get_type(schema).is_ok_and(is_widened) {
+                true => expr,
+                false => cell,
+            }
         }
         _ => cell,
     }
+}
+
+fn is_fine_timestamp(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Timestamp(TimeUnit::Nanosecond, _))
 }
 
 fn uncast(cell: Expr, known: &DataType, schema: &DFSchema) -> Expr {

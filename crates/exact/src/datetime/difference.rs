@@ -7,13 +7,12 @@
 //!
 //! **Adds** what DataFusion does not have, as DuckDB does it.
 
-use super::age;
-use chrono::{DateTime, Datelike, Days, NaiveDateTime};
+use super::part::Part;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, Int64Array};
 use datafusion::arrow::datatypes::{
     DataType, Int64Type, Time64MicrosecondType, TimeUnit, TimestampMicrosecondType,
 };
-use datafusion::common::{Result, exec_datafusion_err, plan_err};
+use datafusion::common::{Result, plan_err};
 use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
@@ -26,6 +25,15 @@ pub(crate) enum Counted {
     Begun,
     /// Whole parts.
     Whole,
+}
+
+impl Counted {
+    fn between(self, part: Part, start: i64, end: i64) -> Result<i64> {
+        match self {
+            Counted::Begun => Ok(part.number(end)? - part.number(start)?),
+            Counted::Whole => part.whole(start, end),
+        }
+    }
 }
 
 /// One of the functions.
@@ -89,8 +97,9 @@ impl ScalarUDFImpl for Difference {
         let times = ColumnarValue::values_to_arrays(times)?;
         let [starts, ends] = [micros(&times[0]), micros(&times[1])];
         let count = |part: Part, row: usize| match (starts.is_valid(row), ends.is_valid(row)) {
-            (true, true) => part
-                .between(self.counted, starts.value(row), ends.value(row))
+            (true, true) => self
+                .counted
+                .between(part, starts.value(row), ends.value(row))
                 .map(Some),
             _ => Ok(None),
         };
@@ -128,111 +137,10 @@ fn micros(times: &ArrayRef) -> Int64Array {
     }
 }
 
-const SECOND: i64 = 1_000_000;
-const DAY: i64 = 86_400 * SECOND;
-
-/// A part of a calendar.
-#[derive(Clone, Copy)]
-enum Part {
-    /// So many years.
-    Years(i64),
-    /// Years of ISO 8601, which begin with a Monday.
-    IsoYear,
-    /// So many months, fewer than twelve.
-    Months(i64),
-    Week,
-    /// So many microseconds.
-    Time(i64),
-}
-
-impl Part {
-    fn named(name: &str) -> Result<Part> {
-        Ok(match name.to_ascii_lowercase().as_str() {
-            "millennium" | "millennia" | "millenia" | "millenium" | "millenniums" | "mil" => {
-                Part::Years(1000)
-            }
-            "century" | "centuries" | "cent" | "c" => Part::Years(100),
-            "decade" | "decades" | "dec" | "decs" => Part::Years(10),
-            "year" | "years" | "yr" | "yrs" | "y" => Part::Years(1),
-            "isoyear" => Part::IsoYear,
-            "quarter" | "quarters" => Part::Months(3),
-            "month" | "months" | "mon" | "mons" => Part::Months(1),
-            "week" | "weeks" | "w" | "weekofyear" | "yearweek" => Part::Week,
-            "day" | "days" | "d" | "dayofmonth" | "dow" | "isodow" | "dayofweek" | "weekday"
-            | "doy" | "dayofyear" | "julian" => Part::Time(DAY),
-            "hour" | "hours" | "hr" | "hrs" | "h" => Part::Time(3600 * SECOND),
-            "minute" | "minutes" | "min" | "mins" | "m" => Part::Time(60 * SECOND),
-            "second" | "seconds" | "sec" | "secs" | "s" | "epoch" => Part::Time(SECOND),
-            "millisecond" | "milliseconds" | "ms" | "msec" | "msecs" => Part::Time(1000),
-            "microsecond" | "microseconds" | "us" | "usec" | "usecs" => Part::Time(1),
-            _ => {
-                return Err(exec_datafusion_err!(
-                    "'{name}' is no part of a date or time"
-                ));
-            }
-        })
-    }
-
-    fn between(self, counted: Counted, start: i64, end: i64) -> Result<i64> {
-        match counted {
-            Counted::Begun => Ok(self.number(end)? - self.number(start)?),
-            Counted::Whole => self.whole(start, end),
-        }
-    }
-
-    /// Which one it is, counted from any.
-    fn number(self, micros: i64) -> Result<i64> {
-        let year = |micros| at(micros).map(|time| i64::from(time.year()));
-        Ok(match self {
-            Part::Years(years) => year(micros)? / years,
-            Part::IsoYear => at(micros)?.iso_week().year().into(),
-            Part::Months(months) => (12 * year(micros)? + i64::from(at(micros)?.month0())) / months,
-            // The first day of 1970 is a Thursday.
-            Part::Week => (micros.div_euclid(DAY) + 3).div_euclid(7),
-            Part::Time(unit) => micros.div_euclid(unit),
-        })
-    }
-
-    fn whole(self, start: i64, end: i64) -> Result<i64> {
-        if start > end {
-            return Ok(-self.whole(end, start)?);
-        }
-        Ok(match self {
-            Part::Years(years) => months(start, end)? / (12 * years),
-            Part::IsoYear => months(start, end)? / 12,
-            Part::Months(number) => months(start, end)? / number,
-            Part::Week => (end - start) / (7 * DAY),
-            Part::Time(unit) => (end - start) / unit,
-        })
-    }
-}
-
-/// Whole months. From a month's last day they end with the last day of a shorter one.
-fn months(start: i64, end: i64) -> Result<i64> {
-    let (mut start, end) = (at(start)?, at(end)?);
-    let last = u32::from(end.num_days_in_month());
-    let is_behind = start.day() > last || start.day() == last && start.time() < end.time();
-    if end.day() == last && is_behind {
-        let days = Days::new(u64::from(start.day() - last));
-        let earlier = start.date().checked_sub_days(days);
-        let earlier = earlier.ok_or_else(out_of_range)?;
-        start = earlier.and_time(start.time());
-    }
-    Ok(age::between(start, end).months.into())
-}
-
-fn at(micros: i64) -> Result<NaiveDateTime> {
-    let time = DateTime::from_timestamp_micros(micros);
-    time.map(|time| time.naive_utc()).ok_or_else(out_of_range)
-}
-
-fn out_of_range() -> datafusion::error::DataFusionError {
-    exec_datafusion_err!("a timestamp is out of range")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use chrono::DateTime;
 
     fn micros(text: &str) -> i64 {
         let time = format!("{text}Z").parse::<DateTime<chrono::Utc>>();
@@ -272,7 +180,7 @@ mod tests {
         ] {
             let part_of = Part::named(part).unwrap();
             let (start, end) = (micros(start), micros(end));
-            let of = |counted| part_of.between(counted, start, end).unwrap();
+            let of = |counted: Counted| counted.between(part_of, start, end).unwrap();
             assert_eq!(
                 (of(Counted::Begun), of(Counted::Whole)),
                 (begun, whole),

@@ -1,5 +1,5 @@
-//! Strings beside BLOB and UUID values become such values, as strings beside numbers become numbers. Dates beside
-//! timestamps become timestamps.
+//! Strings beside BLOB and UUID values become such values, as strings beside numbers become numbers. So do constants
+//! beside BOOLEAN: `b = 'true'`.
 
 use super::{by_function, is_binary, is_uuid};
 use crate::comparison::ONE_OF;
@@ -23,13 +23,9 @@ pub(super) fn rewrite(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<E
     {
         return plan_err!("There isn't a common type to coerce {of} and Utf8 in LIKE expression");
     }
-    let is_value = matches!(expr, Expr::Case(_) | Expr::ScalarFunction(_));
     let mut changed = false;
     for operands in operands(&mut expr) {
-        changed |= match is_value && has_timestamps(&operands, schema) {
-            true => dates_become_timestamps(operands, schema),
-            false => become_one(operands, schema),
-        };
+        changed |= become_one(operands, schema);
     }
     Ok(Transformed::new_transformed(expr, changed))
 }
@@ -84,40 +80,29 @@ fn operands(expr: &mut Expr) -> Vec<Vec<&mut Expr>> {
     }
 }
 
-fn has_timestamps(operands: &[&mut Expr], schema: &DFSchema) -> bool {
-    let mut types = operands.iter().map(|operand| operand.get_type(schema));
-    types.any(|of| matches!(of, Ok(DataType::Timestamp(..))))
-}
-
-/// Casts dates to the type of a timestamp beside them. DataFusion would cast both to nanoseconds, which end in 2262.
-fn dates_become_timestamps(operands: Vec<&mut Expr>, schema: &DFSchema) -> bool {
-    let types = operands.iter().map(|operand| operand.get_type(schema));
-    let mut timestamps = types.flatten();
-    let to = timestamps.find(|of| matches!(of, DataType::Timestamp(..)));
-    drop(timestamps);
-    let Some(to) = to else {
-        return false;
-    };
+fn constants_become_boolean(operands: Vec<&mut Expr>) -> bool {
     let mut changed = false;
     for operand in operands {
-        if operand
-            .get_type(schema)
-            .is_ok_and(|of| of == DataType::Date32)
+        if let Expr::Literal(value, _) = &*operand
+            && value.data_type().is_string()
         {
-            *operand = cast(take(operand), to.clone());
+            *operand = cast(take(operand), DataType::Boolean);
             changed = true;
         }
     }
     changed
 }
 
-/// Whether there were strings beside BLOB or UUID values.
+/// Whether there were strings beside such values.
 fn become_one(mut operands: Vec<&mut Expr>, schema: &DFSchema) -> bool {
     let types = operands.iter().map(|operand| operand.get_type(schema));
     // What has no type, such as a parameter, gets one later.
     let types: Vec<_> = types.map(|of| of.unwrap_or(DataType::Null)).collect();
     let Some(of) = types.iter().find(|of| is_binary(of)) else {
-        return false;
+        let is_boolean = |of: &DataType| *of == DataType::Boolean || of.is_string() || of.is_null();
+        return types.contains(&DataType::Boolean)
+            && types.iter().all(is_boolean)
+            && constants_become_boolean(operands);
     };
     let to = match is_uuid(of) {
         true => of.clone(),

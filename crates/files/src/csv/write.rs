@@ -1,11 +1,11 @@
 //! Rows as CSV text.
 
 use crate::error::shortened;
-use crate::shown::{VALUE_FORMAT, formatter};
 use datafusion::arrow::array::Array;
 use datafusion::arrow::error::ArrowError;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::arrow::util::display::FormatOptions;
+use eris_exact::text::{VALUE_FORMAT, formatter};
 use std::fmt::Write;
 
 /// How CSV is written.

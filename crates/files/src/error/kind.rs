@@ -63,6 +63,9 @@ pub enum FileFaultKind {
     /// It is not what its name says.
     #[error("damaged, cut off, or no {0} at all")]
     Damaged(&'static str),
+    /// A column has a number in it that is no date or timestamp.
+    #[error("column \"{0}\" has a date or timestamp that is out of range")]
+    NoDate(String),
     /// It has no bytes.
     #[error("the file is empty")]
     Empty,
@@ -336,6 +339,7 @@ impl FileFaultKind {
             | Self::Unreadable(_)
             | Self::NoName
             | Self::Damaged(_)
+            | Self::NoDate(_)
             | Self::Empty
             | Self::NoColumns
             | Self::NoRecords(_)

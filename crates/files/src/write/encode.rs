@@ -6,7 +6,6 @@ use crate::error::FileError;
 use crate::foreign::uuid_field;
 use crate::format::Format;
 use crate::sink::writing;
-use crate::values::{TIMESTAMP, TIMESTAMP_ZONED};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, IntervalUnit, Schema, SchemaRef};
 use datafusion::arrow::error::ArrowError;
@@ -17,7 +16,7 @@ use datafusion::parquet::arrow::arrow_writer::{
     ArrowColumnChunk, ArrowRowGroupWriterFactory, compute_leaves,
 };
 use datafusion::parquet::errors::ParquetError;
-use eris_exact::text::{has_own_text, strings};
+use eris_exact::text::{TIMESTAMP, TIMESTAMP_ZONED, has_own_text, strings};
 use eris_exact::types::UUID_BYTES;
 use std::path::PathBuf;
 use std::sync::Arc;

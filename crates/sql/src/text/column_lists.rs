@@ -76,7 +76,7 @@ fn is_known(query: &Query, names: usize) -> bool {
 }
 
 /// How many columns a query has, if its text tells.
-fn width(body: &SetExpr) -> Option<usize> {
+pub(super) fn width(body: &SetExpr) -> Option<usize> {
     match body {
         SetExpr::Select(select) => {
             let is_one = |item: &SelectItem| match item {

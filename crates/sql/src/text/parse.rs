@@ -10,6 +10,7 @@ use crate::text::depth::{self, Excess};
 use crate::text::duckdb_catalog;
 use crate::text::from_first::select_all;
 use crate::text::generated::with_types;
+use crate::text::intervals::calls;
 use crate::text::lambdas::arrows;
 use crate::text::mistakes;
 use crate::text::operators::before_signs;
@@ -126,7 +127,7 @@ fn tokens(statement: &Statement) -> Result<Vec<TokenWithSpan>, SqlError> {
             token.token = Token::Number(number, false);
         }
     }
-    let tokens = known(samples(arrows(without_last(before_signs(tokens))))?)?;
+    let tokens = known(samples(calls(arrows(without_last(before_signs(tokens)))))?)?;
     Ok(with_types(clauses(select_all(tokens))))
 }
 

@@ -1,5 +1,5 @@
 //! What a query has to know of its own tables before it can be written out: their columns for `COLUMNS(…)`,
-//! `* RENAME` and aliases that name some of them, and the values of a column for PIVOT.
+//! `* RENAME`, ORDER BY ALL, and aliases that name some of them, and the values of a column for PIVOT.
 //!
 //! ```text
 //! SELECT min(COLUMNS(*)) FROM t      asks   SELECT * FROM t        for its columns
@@ -12,6 +12,7 @@
 
 use crate::error::SqlError;
 use crate::text::column_lists;
+use crate::text::order_by_all;
 use crate::text::pivot;
 use crate::text::wildcards;
 use datafusion::sql::sqlparser::ast::{
@@ -68,11 +69,11 @@ impl Questions {
     /// # Errors
     /// A column that is not there.
     pub fn settle(&mut self, query: &mut Query, answer: Answer) -> Result<(), SqlError> {
-        match walk_mut(query, &mut Places::new(self.lists, Some(answer))) {
-            ControlFlow::Break(Err(error)) => return Err(*error),
-            ControlFlow::Break(Ok(Question::ColumnsIfKnown(_))) => self.lists += 1,
-            _ => {}
+        let mut places = Places::new(self.lists, Some(answer));
+        if let ControlFlow::Break(Err(error)) = walk_mut(query, &mut places) {
+            return Err(*error);
         }
+        self.lists += usize::from(places.is_list);
         Ok(())
     }
 }
@@ -82,6 +83,8 @@ struct Places {
     /// Lists of an alias that are to be passed over.
     complete: usize,
     answer: Option<Answer>,
+    /// Whether the place was such a list.
+    is_list: bool,
     scopes: Vec<Scope>,
 }
 
@@ -99,6 +102,7 @@ impl Places {
         Places {
             complete,
             answer,
+            is_list: false,
             scopes: Vec::new(),
         }
     }
@@ -172,15 +176,19 @@ impl Places {
                 self.complete -= 1;
                 ControlFlow::Continue(())
             }
-            list => self.meet(Ok(list.map(Question::ColumnsIfKnown)), |answer| {
-                if let Answer::Columns(columns) = answer {
-                    let names = columns
-                        .into_iter()
-                        .filter_map(|mut column| column.path.pop());
-                    complete(names.collect());
-                }
-                Ok(())
-            }),
+            list => {
+                let met = self.meet(Ok(list.map(Question::ColumnsIfKnown)), |answer| {
+                    if let Answer::Columns(columns) = answer {
+                        let names = columns
+                            .into_iter()
+                            .filter_map(|mut column| column.path.pop());
+                        complete(names.collect());
+                    }
+                    Ok(())
+                });
+                self.is_list = met.is_break();
+                met
+            }
         }
     }
 
@@ -237,7 +245,17 @@ impl VisitorMut for Places {
         ControlFlow::Continue(())
     }
 
-    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<Found> {
+    fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<Found> {
+        let question = order_by_all::of_query(query);
+        let question = question.map(|body| Question::ColumnsIfKnown(of_body(body)));
+        self.meet(Ok(question), |answer| {
+            let columns = match answer {
+                Answer::Columns(columns) => Some(columns.len()),
+                _ => None,
+            };
+            order_by_all::settle(query, columns);
+            Ok(())
+        })?;
         self.scopes.pop();
         ControlFlow::Continue(())
     }

@@ -36,6 +36,27 @@ impl Visitor for Clauses {
         }))
     }
 
+    fn pre_visit_table_factor(&mut self, table: &TableFactor) -> ControlFlow<Box<SqlError>> {
+        let (TableFactor::Table {
+            with_ordinality, ..
+        }
+        | TableFactor::Function {
+            with_ordinality, ..
+        }
+        | TableFactor::UNNEST {
+            with_ordinality, ..
+        }) = table
+        else {
+            return ControlFlow::Continue(());
+        };
+        heed(with_ordinality.then(|| {
+            let error = SqlError::not_supported("WITH ORDINALITY");
+            error.with_hint(Some(
+                "row_number() OVER () in the list of SELECT numbers rows",
+            ))
+        }))
+    }
+
     fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<Box<SqlError>> {
         let joins = || {
             let mut joins = select.from.iter().flat_map(|from| &from.joins);

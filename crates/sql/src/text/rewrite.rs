@@ -21,12 +21,12 @@ use datafusion::sql::sqlparser::ast::Query;
 /// # Errors
 /// What DataFusion would ignore, and what cannot be written out.
 pub(crate) fn rewrite(query: &mut Query) -> Result<Headers, SqlError> {
+    let headers = Headers::of(query);
     sample::write_out(query)?;
     duckdb_catalog::write_out(query);
     series::write_out(query);
     reject::ignored(query)?;
     nested_with::rename(query);
-    let headers = Headers::of(query);
     shorthand::name_replaced(query);
     asof::mark(query)?;
     using::write_out(query)?;

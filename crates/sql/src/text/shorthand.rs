@@ -4,7 +4,6 @@
 //! year(d)                    date_part('year', d)
 //! if(c, a, b)                CASE WHEN c THEN a ELSE b END
 //! x LIKE 'a!%' ESCAPE '!'    x LIKE 'a\%'
-//! ORDER BY ALL               ORDER BY 1, 2, …, as GROUP BY ALL
 //! FETCH FIRST 3 ROWS ONLY    LIMIT 3
 //! ```
 //!
@@ -13,8 +12,8 @@
 mod aggregates;
 mod functions;
 
-use crate::text::clock;
 use crate::text::identifier::normalize;
+use crate::text::intervals;
 use crate::text::named_windows;
 use crate::text::parse::STRUCT;
 use crate::text::values;
@@ -22,8 +21,8 @@ use aggregates::{ANY, aggregate_of_list, is_sorted, with_comma, without_null};
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, Array, BinaryOperator, DateTimeField, ExcludeSelectItem, Expr, Fetch, Function,
     FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Ident, LimitClause, ObjectName,
-    ObjectNamePart, OrderBy, OrderByExpr, OrderByKind, Query, Select, SelectItem,
-    SelectItemQualifiedWildcardKind, SetExpr, TableFactor, Value, ValueWithSpan, VisitorMut,
+    ObjectNamePart, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, TableFactor, Value,
+    ValueWithSpan, VisitorMut,
 };
 use datafusion::sql::sqlparser::parser::Parser;
 use eris_exact::REPLACED;
@@ -100,7 +99,6 @@ impl VisitorMut for Shorthands {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        order_by_all(query);
         fetch_first(query);
         values::write_out(&mut query.body);
         ControlFlow::Continue(())
@@ -143,7 +141,7 @@ impl VisitorMut for Shorthands {
                 None
             }
             Expr::Extract { field, expr, .. } => extract(field, expr),
-            Expr::Interval(interval) => clock::as_cast(interval),
+            Expr::Interval(interval) => intervals::written_out(interval),
             Expr::Like {
                 pattern,
                 escape_char,
@@ -220,51 +218,6 @@ fn folded(name: &Ident) -> Ident {
         quote_style: Some('"'),
         span: name.span,
     }
-}
-
-/// `ORDER BY ALL`, which the parser takes for a column.
-fn order_by_all(query: &mut Query) {
-    let Some(OrderBy { kind, .. }) = &mut query.order_by else {
-        return;
-    };
-    let all = match kind {
-        OrderByKind::Expressions(list) => match &list[..] {
-            [one] => match &one.expr {
-                Expr::Identifier(Ident {
-                    value,
-                    quote_style: None,
-                    ..
-                }) if value.eq_ignore_ascii_case("all") => Some(one.options),
-                _ => None,
-            },
-            _ => None,
-        },
-        OrderByKind::All(_) => None,
-    };
-    let Some(options) = all else {
-        return;
-    };
-    let columns = match query.body.as_ref() {
-        SetExpr::Select(select) => select.projection.as_slice(),
-        _ => &[],
-    };
-    let is_column = |item: &SelectItem| {
-        matches!(
-            item,
-            SelectItem::UnnamedExpr(_) | SelectItem::ExprWithAlias { .. }
-        )
-    };
-    *kind = match !columns.is_empty() && columns.iter().all(is_column) {
-        true => {
-            let number = |number: usize| OrderByExpr {
-                expr: Expr::value(Value::Number(number.to_string(), false)),
-                options,
-                with_fill: None,
-            };
-            OrderByKind::Expressions((1..=columns.len()).map(number).collect())
-        }
-        false => OrderByKind::All(options),
-    };
 }
 
 /// `FETCH FIRST n ROWS ONLY` as LIMIT; with PERCENT or TIES it is left, to be rejected.
@@ -556,10 +509,6 @@ mod tests {
             (
                 "SELECT x LIKE 'a!' ESCAPE '!'",
                 "SELECT x LIKE 'a!' ESCAPE '!'",
-            ),
-            (
-                "SELECT a FROM t ORDER BY ALL DESC",
-                "SELECT a FROM t ORDER BY 1 DESC",
             ),
             (
                 "SELECT a FROM t OFFSET 1 ROWS FETCH NEXT 2 ROWS ONLY",

@@ -1,10 +1,12 @@
-//! Tuples in IN, and lists in ANY, with NULL as SQL has it.
+//! Tuples in IN, and lists in ANY, with NULL as SQL has it. Lists are calls: within `[…]`, the planner does not know
+//! the tables around a subquery.
 //!
 //! ```text
 //! (a, b) IN ((1, 2), (3, 4))    (a = 1 AND b = 2) OR (a = 3 AND b = 4)
 //! (a, b) IN (SELECT c, d …)     EXISTS (SELECT 1 FROM (SELECT c, d …) AS q(x, y) WHERE x = a AND y = b)
 //! (a, b) NOT IN (SELECT …)      NOT EXISTS (… WHERE (x = a AND y = b) IS NOT FALSE)
 //! … elsewhere than in WHERE     CASE WHEN EXISTS (…) THEN TRUE WHEN EXISTS (… IS NULL) THEN NULL ELSE FALSE END
+//! [a, b]                        make_array(a, b)
 //! x = ANY (list)                CASE WHEN x = ANY (list) THEN TRUE WHEN list has NULL THEN NULL ELSE …
 //! ```
 //!
@@ -12,9 +14,10 @@
 //! WHERE, NULL is as good as FALSE.
 
 use crate::text::identifier::without_places;
+use crate::text::series::call;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Query, Select, SetExpr,
-    TableFactor, UnaryOperator, VisitorMut,
+    BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName,
+    Query, Select, SetExpr, TableFactor, UnaryOperator, VisitorMut,
 };
 use datafusion::sql::sqlparser::parser::Parser;
 use eris_syntax::{ErisDialect, walk_mut};
@@ -53,6 +56,13 @@ impl VisitorMut for Tuples {
             Expr::AnyOp { right, .. } if !matches!(**right, Expr::Subquery(_)) => {
                 let list = (**right).clone();
                 Some(any_of(expr.clone(), &list))
+            }
+            Expr::Array(list) if !list.elem.is_empty() => {
+                let name = ObjectName::from(vec![Ident::new("make_array")]);
+                let elements = std::mem::take(&mut list.elem).into_iter();
+                let elements =
+                    elements.map(|element| FunctionArg::Unnamed(FunctionArgExpr::Expr(element)));
+                Some(call(name, elements.collect()))
             }
             _ => None,
         };

@@ -19,7 +19,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use datafusion::sql::sqlparser::parser::Parser;
 use eris_syntax::ErisDialect;
-use eris_syntax::{are_equal, walk_mut};
+use eris_syntax::{are_equal, own_expressions_mut, walk_mut};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
@@ -104,8 +104,8 @@ fn list(select: &mut Select, order_by: Option<&mut OrderBy>) -> Result<(), SqlEr
         }
     }
     select.projection = items;
-    let mut names = SharedColumns { tables, deep: 0 };
-    let _ = walk_mut(select, &mut names);
+    // Names in subqueries are left alone. The visitor never breaks off.
+    let _ = own_expressions_mut(select, |expr| put_shared(expr, &tables));
     if let Some(order_by) = order_by
         && let OrderByKind::Expressions(keys) = &mut order_by.kind
     {
@@ -115,7 +115,7 @@ fn list(select: &mut Select, order_by: Option<&mut OrderBy>) -> Result<(), SqlEr
             _ => true,
         });
         keys.for_each(|key| {
-            let _ = walk_mut(key, &mut names);
+            let _ = own_expressions_mut(key, |expr| put_shared(expr, &tables));
         });
     }
     Ok(())
@@ -302,40 +302,16 @@ impl FromItem {
     }
 }
 
-/// Puts what they stand for in the places of shared columns; names in subqueries are left alone.
-struct SharedColumns {
-    tables: Vec<FromItem>,
-    deep: usize,
-}
-
-impl VisitorMut for SharedColumns {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
-        self.deep += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
-        self.deep -= 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        if self.deep == 0
-            && let Expr::Identifier(name) = expr
-        {
-            let name = normalize(name);
-            let mut shared = self
-                .tables
-                .iter()
-                .filter_map(|tables| tables.shared.get(&name));
-            if let Some(shared) = shared.next() {
-                *expr = shared.value.clone();
-            }
+/// Puts what it stands for in the place of a shared column.
+fn put_shared(expr: &mut Expr, tables: &[FromItem]) -> ControlFlow<()> {
+    if let Expr::Identifier(name) = expr {
+        let name = normalize(name);
+        let mut shared = tables.iter().filter_map(|tables| tables.shared.get(&name));
+        if let Some(shared) = shared.next() {
+            *expr = shared.value.clone();
         }
-        ControlFlow::Continue(())
     }
+    ControlFlow::Continue(())
 }
 
 /// What qualifies the columns of a table in FROM.

@@ -17,10 +17,10 @@ use crate::text::identifier::{last_name, normalize};
 use crate::text::questions::{Answer, KnownColumn, Question, of_body};
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, ExcludeSelectItem, Expr, GroupByExpr, Ident, ObjectName, Query,
-    RenameSelectItem, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, VisitorMut,
+    RenameSelectItem, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr,
     WildcardAdditionalOptions,
 };
-use eris_syntax::{are_equal, walk_mut};
+use eris_syntax::{are_equal, own_expressions_mut};
 pub(super) use pattern::chosen_by;
 use pattern::{Chosen, Pattern, only_call};
 use std::collections::HashSet;
@@ -318,38 +318,13 @@ fn of_column(item: &SelectItem, call: &Expr, chosen: &Chosen<'_>) -> SelectItem 
 
 /// Puts a column in the place of the calls.
 fn put(expr: &mut Expr, call: &Expr, column: &Expr) {
-    struct Put<'a> {
-        call: &'a Expr,
-        column: &'a Expr,
-        deep: usize,
-    }
-    impl VisitorMut for Put<'_> {
-        type Break = ();
-
-        fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
-            self.deep += 1;
-            ControlFlow::Continue(())
-        }
-
-        fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
-            self.deep -= 1;
-            ControlFlow::Continue(())
-        }
-
-        fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-            if self.deep == 0 && are_equal(&*expr, self.call) {
-                *expr = self.column.clone();
-            }
-            ControlFlow::Continue(())
-        }
-    }
-    let mut put = Put {
-        call,
-        column,
-        deep: 0,
-    };
     // The visitor never breaks off.
-    let _ = walk_mut(expr, &mut put);
+    let _ = own_expressions_mut(expr, |part| -> ControlFlow<()> {
+        if are_equal(&*part, call) {
+            *part = column.clone();
+        }
+        ControlFlow::Continue(())
+    });
 }
 
 fn unknown(word: &str, name: &str) -> SqlError {

@@ -27,7 +27,7 @@ def shown(value):
     if isinstance(value, decimal.Decimal):
         return format(value, "f")
     if isinstance(value, datetime.datetime):
-        text = value.strftime("%Y-%m-%d %H:%M:%S")
+        text = value.replace(microsecond=0).isoformat(sep=" ")
         if value.microsecond:
             text += f".{value.microsecond:06}"
         return text

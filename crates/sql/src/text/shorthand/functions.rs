@@ -36,7 +36,7 @@ pub(super) const NAMES: [(&str, &str); 31] = [
 ];
 
 /// Functions of as many arguments as the highest number, as expressions over them.
-pub(super) const EXPRESSIONS: [(&str, &str); 54] = [
+pub(super) const EXPRESSIONS: [(&str, &str); 64] = [
     ("year", "date_part('year', $1)"),
     ("quarter", "date_part('quarter', $1)"),
     ("month", "date_part('month', $1)"),
@@ -82,10 +82,6 @@ pub(super) const EXPRESSIONS: [(&str, &str); 54] = [
     ("microsecond", "date_part('microsecond', $1)"),
     ("millisecond", "date_part('millisecond', $1)"),
     (
-        "epoch_ns",
-        "(1000 * CAST(round(1000000 * date_part('epoch', $1)) AS BIGINT))",
-    ),
-    (
         "list_select",
         "array_transform($2, list_index -> array_element($1, list_index))",
     ),
@@ -93,16 +89,7 @@ pub(super) const EXPRESSIONS: [(&str, &str); 54] = [
         "parse_filename",
         "array_element(string_to_array($1, '/'), -1)",
     ),
-    ("strptime", "CAST(to_timestamp($1, $2) AS TIMESTAMP)"),
     ("sha256", "encode(sha256($1), 'hex')"),
-    (
-        "epoch_ms",
-        "CAST(round(1000 * date_part('epoch', $1)) AS BIGINT)",
-    ),
-    (
-        "epoch_us",
-        "CAST(round(1000000 * date_part('epoch', $1)) AS BIGINT)",
-    ),
     (
         "make_timestamp",
         "(CAST(make_date($1, $2, $3) AS TIMESTAMP) + CAST($4 || ' hours ' || $5 || ' minutes ' || $6 || ' seconds' AS INTERVAL))",
@@ -133,6 +120,20 @@ pub(super) const EXPRESSIONS: [(&str, &str); 54] = [
         "quantile_disc",
         "array_element(array_agg($1 ORDER BY $1) FILTER (WHERE $1 IS NOT NULL), greatest(1, CAST(ceil($2 * count($1)) AS BIGINT)))",
     ),
+    ("to_base64", "encode($1, 'base64pad')"),
+    ("base64", "encode($1, 'base64pad')"),
+    ("from_base64", "decode($1, 'base64')"),
+    ("to_decades", "($1 * INTERVAL '10 years')"),
+    ("to_years", "($1 * INTERVAL '1 year')"),
+    ("to_quarters", "($1 * INTERVAL '3 months')"),
+    ("to_months", "($1 * INTERVAL '1 month')"),
+    ("to_weeks", "($1 * INTERVAL '7 days')"),
+    ("to_days", "($1 * INTERVAL '1 day')"),
+    ("to_hours", "($1 * INTERVAL '1 hour')"),
+    ("to_minutes", "($1 * INTERVAL '1 minute')"),
+    ("to_seconds", "($1 * INTERVAL '1 second')"),
+    ("to_milliseconds", "($1 * INTERVAL '1 millisecond')"),
+    ("to_microseconds", "($1 * INTERVAL '1 microsecond')"),
     ("age", "age(CAST($1 AS TIMESTAMP), CAST($2 AS TIMESTAMP))"),
     (
         "age",

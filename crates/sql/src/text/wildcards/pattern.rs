@@ -5,10 +5,10 @@ use super::{Words, bare, no_columns, unknown};
 use crate::error::{Mistake, SqlError};
 use crate::text::questions::KnownColumn;
 use datafusion::sql::sqlparser::ast::{
-    Array, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Query, SelectItem,
-    SelectItemQualifiedWildcardKind, Value, Visitor, WildcardAdditionalOptions,
+    Array, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, SelectItem,
+    SelectItemQualifiedWildcardKind, Value, WildcardAdditionalOptions,
 };
-use eris_syntax::{are_equal, walk};
+use eris_syntax::{are_equal, own_expressions};
 use regex::Regex;
 use std::ops::ControlFlow;
 
@@ -146,37 +146,15 @@ impl Pattern {
 
 /// The `COLUMNS(…)` of an expression, all of which are the same.
 pub(super) fn only_call(expr: &Expr) -> Result<Option<Expr>, SqlError> {
-    struct Calls {
-        found: Vec<Expr>,
-        deep: usize,
-    }
-    impl Visitor for Calls {
-        type Break = ();
-
-        fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-            self.deep += 1;
-            ControlFlow::Continue(())
-        }
-
-        fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-            self.deep -= 1;
-            ControlFlow::Continue(())
-        }
-
-        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-            if self.deep == 0 && is_call(expr) {
-                self.found.push(expr.clone());
-            }
-            ControlFlow::Continue(())
-        }
-    }
-    let mut calls = Calls {
-        found: Vec::new(),
-        deep: 0,
-    };
+    let mut calls = Vec::new();
     // The visitor never breaks off.
-    let _ = walk(expr, &mut calls);
-    let mut found = calls.found.into_iter();
+    let _ = own_expressions(expr, |part| -> ControlFlow<()> {
+        if is_call(part) {
+            calls.push(part.clone());
+        }
+        ControlFlow::Continue(())
+    });
+    let mut found = calls.into_iter();
     let Some(first) = found.next() else {
         return Ok(None);
     };
