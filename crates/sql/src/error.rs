@@ -192,6 +192,15 @@ impl SqlError {
             return told.into();
         }
         match root {
+            // Subqueries are what is left so.
+            DataFusionError::NotImplemented(what)
+                if what.starts_with("Physical plan does not support logical expression") =>
+            {
+                Self::not_supported("a subquery in this place, referring to rows around it")
+                    .with_hint(Some(
+                        "write it as a join, or in the list of a query in FROM",
+                    ))
+            }
             DataFusionError::NotImplemented(what) => {
                 Self::not_supported(in_sql(what.trim_end_matches('.')))
             }

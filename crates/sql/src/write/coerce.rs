@@ -263,6 +263,7 @@ pub(crate) fn storable(schema: &Schema, table: &str) -> Result<SchemaRef, SqlErr
         };
         if eris_fragment::Type::try_from(&data_type).is_err() {
             let name = field.name();
+            let data_type = sql_name(&data_type, None);
             let message = format!("type {data_type} of column \"{name}\" of table \"{table}\"");
             return Err(SqlError::not_supported(message)
                 .with_hint(Some("CAST the column to a type that is stored")));
