@@ -7,7 +7,7 @@
 use super::{ONE_OF, results};
 use crate::types::{UUID_BYTES, sql_name};
 use datafusion::arrow::datatypes::DataType;
-use datafusion::common::{DFSchema, DataFusionError, Result, plan_err};
+use datafusion::common::{DFSchema, DataFusionError, Result, not_impl_err, plan_err};
 use datafusion::logical_expr::expr::InSubquery;
 use datafusion::logical_expr::type_coercion::binary::type_union_coercion;
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator};
@@ -92,6 +92,13 @@ pub(crate) fn check_expr(expr: &Expr, schema: &DFSchema) -> Result<()> {
                 "count takes one expression, not {}",
                 function.params.args.len()
             )
+        }
+        // It is one of the query around, as SQL has it. DataFusion counts the rows of the subquery.
+        Expr::AggregateFunction(function)
+            if function.params.args.iter().any(Expr::contains_outer)
+                && !function.params.args.iter().any(Expr::any_column_refs) =>
+        {
+            not_impl_err!("an aggregate of the query around in a subquery")
         }
         Expr::WindowFunction(function) if ["lag", "lead"].contains(&function.fun.name()) => {
             let args = &function.params.args;

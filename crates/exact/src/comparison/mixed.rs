@@ -13,11 +13,11 @@
 //! comparison from being made on the stored values. Numbers that are written with a point are DECIMAL, so `x > 0.5` is
 //! such a case.
 
-use super::ONE_OF;
+use super::{ONE_OF, of_one_type};
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result, ScalarValue};
-use datafusion::logical_expr::expr::{Between, BinaryExpr, InList, InSubquery};
+use datafusion::logical_expr::expr::{BinaryExpr, InSubquery};
 use datafusion::logical_expr::{
     Expr, ExprSchemable, Join, LogicalPlan, LogicalPlanBuilder, Operator, Subquery, Union, cast,
 };
@@ -58,38 +58,13 @@ const OF_ONE_TYPE: [&str; 7] = [
 
 /// The operands of an expression that are to be of one type.
 fn operands<'a>(expr: &'a mut Expr, schema: &DFSchema) -> Vec<Vec<&'a mut Expr>> {
-    match expr {
-        Expr::BinaryExpr(BinaryExpr { left, op, right })
-            if is_comparison(*op) || *op == Operator::StringConcat && is_list(left, schema) =>
-        {
-            vec![vec![left, right]]
-        }
-        Expr::Between(Between {
-            expr, low, high, ..
-        }) => vec![vec![expr, low, high]],
-        Expr::InList(InList { expr, list, .. }) => {
-            vec![std::iter::once(&mut **expr).chain(list).collect()]
-        }
-        Expr::Case(case) => {
-            let (mut whens, mut results) = (Vec::new(), Vec::new());
-            for (when, then) in &mut case.when_then_expr {
-                whens.push(&mut **when);
-                results.push(&mut **then);
-            }
-            results.extend(case.else_expr.as_deref_mut());
-            match case.expr.as_deref_mut() {
-                Some(operand) => whens.push(operand),
-                None => whens.clear(),
-            }
-            vec![whens, results]
-        }
-        Expr::ScalarFunction(function)
-            if (ONE_OF.iter().chain(&OF_ONE_TYPE)).any(|name| *name == function.func.name()) =>
-        {
-            vec![function.args.iter_mut().collect()]
-        }
-        _ => Vec::new(),
-    }
+    let is_operator = |binary: &BinaryExpr| {
+        is_comparison(binary.op)
+            || binary.op == Operator::StringConcat && is_list(&binary.left, schema)
+    };
+    of_one_type(expr, &is_operator, &|name| {
+        ONE_OF.contains(&name) || OF_ONE_TYPE.contains(&name)
+    })
 }
 
 fn is_list(expr: &Expr, schema: &DFSchema) -> bool {

@@ -2,11 +2,11 @@
 //! beside BOOLEAN: `b = 'true'`.
 
 use super::{by_function, is_binary, is_uuid};
-use crate::comparison::ONE_OF;
+use crate::comparison::{ONE_OF, of_one_type};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result, plan_err};
-use datafusion::logical_expr::expr::{Between, BinaryExpr, InList};
+use datafusion::logical_expr::expr::BinaryExpr;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
 use datafusion::logical_expr::{Expr, ExprSchemable, cast};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
@@ -50,34 +50,8 @@ impl ExprPlanner for Beside {
 
 /// The operands of an expression that are of one type.
 fn operands(expr: &mut Expr) -> Vec<Vec<&mut Expr>> {
-    match expr {
-        Expr::BinaryExpr(BinaryExpr { left, op, right }) if op.supports_propagation() => {
-            vec![vec![left, right]]
-        }
-        Expr::Between(Between {
-            expr, low, high, ..
-        }) => vec![vec![expr, low, high]],
-        Expr::InList(InList { expr, list, .. }) => {
-            vec![std::iter::once(&mut **expr).chain(list).collect()]
-        }
-        Expr::ScalarFunction(function) if ONE_OF.contains(&function.func.name()) => {
-            vec![function.args.iter_mut().collect()]
-        }
-        Expr::Case(case) => {
-            let (mut whens, mut results) = (Vec::new(), Vec::new());
-            for (when, then) in &mut case.when_then_expr {
-                whens.push(&mut **when);
-                results.push(&mut **then);
-            }
-            results.extend(case.else_expr.as_deref_mut());
-            match case.expr.as_deref_mut() {
-                Some(operand) => whens.push(operand),
-                None => whens.clear(),
-            }
-            vec![whens, results]
-        }
-        _ => Vec::new(),
-    }
+    let is_operator = |binary: &BinaryExpr| binary.op.supports_propagation();
+    of_one_type(expr, &is_operator, &|name| ONE_OF.contains(&name))
 }
 
 fn constants_become_boolean(operands: Vec<&mut Expr>) -> bool {

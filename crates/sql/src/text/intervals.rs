@@ -3,6 +3,7 @@
 //! ```text
 //! INTERVAL '1 day 04:05:06'    CAST('1 day 04:05:06' AS INTERVAL)     the planner reads no 04:05:06
 //! INTERVAL x DAY               x * INTERVAL '1 DAY'
+//! INTERVAL 3 DECADES           INTERVAL 3 DECADE                      tokens: it takes DECADES for an alias
 //! INTERVAL (x + 1) DAY         to_days(x + 1)                         tokens: the parser takes (…) for a precision
 //! ```
 
@@ -13,7 +14,9 @@ use datafusion::sql::sqlparser::ast::{
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
 /// Units of intervals, each with the function that makes an interval of a number of them.
-const UNITS: [(&[&str], &str); 11] = [
+static UNITS: [(&[&str], &str); 13] = [
+    (&["MILLENNIUM", "MILLENNIUMS", "MILLENNIA"], "to_millennia"),
+    (&["CENTURY", "CENTURIES"], "to_centuries"),
     (&["DECADE", "DECADES"], "to_decades"),
     (&["YEAR", "YEARS"], "to_years"),
     (&["QUARTER", "QUARTERS"], "to_quarters"),
@@ -34,20 +37,25 @@ pub(super) fn calls(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let mut open = Vec::new();
     let mut closed: Option<usize> = None;
     let mut word = None;
-    for token in tokens {
+    let mut is_amount = false;
+    for mut token in tokens {
         if is_blank(&token) {
             calls.push(token);
             continue;
         }
         let before = closed.take();
+        if is_amount && let Some((names, _)) = unit_of(&token) {
+            token.token = Token::make_word(names[0], None);
+        }
+        is_amount = word.is_some() && matches!(token.token, Token::Number(..));
         match &token.token {
             Token::LParen => open.push(word),
             Token::RParen => closed = open.pop().flatten(),
             _ => {}
         }
         word = is_word(&token, "INTERVAL").then_some(calls.len());
-        match before.zip(function_of(&token)) {
-            Some((word, function)) => {
+        match before.zip(unit_of(&token)) {
+            Some((word, (_, function))) => {
                 calls[word].token = Token::make_word(function, None);
             }
             None => calls.push(token),
@@ -56,10 +64,8 @@ pub(super) fn calls(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     calls
 }
 
-fn function_of(unit: &TokenWithSpan) -> Option<&'static str> {
-    let mut units = UNITS.iter();
-    let found = units.find(|(names, _)| is_any(unit, names));
-    found.map(|(_, function)| *function)
+fn unit_of(token: &TokenWithSpan) -> Option<&'static (&'static [&'static str], &'static str)> {
+    UNITS.iter().find(|(names, _)| is_any(token, names))
 }
 
 /// The interval as DataFusion reads it, if it does not as it is written.

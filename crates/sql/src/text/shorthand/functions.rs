@@ -36,7 +36,7 @@ pub(super) const NAMES: [(&str, &str); 31] = [
 ];
 
 /// Functions of as many arguments as the highest number, as expressions over them.
-pub(super) const EXPRESSIONS: [(&str, &str); 64] = [
+pub(super) const EXPRESSIONS: [(&str, &str); 66] = [
     ("year", "date_part('year', $1)"),
     ("quarter", "date_part('quarter', $1)"),
     ("month", "date_part('month', $1)"),
@@ -123,6 +123,8 @@ pub(super) const EXPRESSIONS: [(&str, &str); 64] = [
     ("to_base64", "encode($1, 'base64pad')"),
     ("base64", "encode($1, 'base64pad')"),
     ("from_base64", "decode($1, 'base64')"),
+    ("to_millennia", "($1 * INTERVAL '1000 years')"),
+    ("to_centuries", "($1 * INTERVAL '100 years')"),
     ("to_decades", "($1 * INTERVAL '10 years')"),
     ("to_years", "($1 * INTERVAL '1 year')"),
     ("to_quarters", "($1 * INTERVAL '3 months')"),
