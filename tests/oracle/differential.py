@@ -8,7 +8,7 @@
 
 Round r of seed s is round 0 of seed s + r, so every failure names the seed that repeats it alone. What is generated and
 what is left out: common/random_tables.py, common/random_changes.py, common/random_queries.py, common/random_wide.py,
-common/random_correlated.py.
+common/random_correlated.py, common/random_macros.py.
 
 Exit status: 0 all results agree, 1 some do not, 2 the command line is wrong.
 """
@@ -28,6 +28,7 @@ from common.compare import difference
 from common.process import StatementFailed, run_statements
 from common.random_changes import change
 from common.random_correlated import CorrelatedGenerator
+from common.random_macros import MacroGenerator
 from common.random_queries import Query
 from common.random_wide import WideGenerator
 from common.random_tables import make_rewritten, make_table, make_view
@@ -42,6 +43,7 @@ def main():
     options.add_argument("--queries", type=int, default=45, help="queries of a round [%(default)s]")
     correlated = "queries of a round with subqueries that refer to rows around them [%(default)s]"
     options.add_argument("--correlated", type=int, default=15, help=correlated)
+    options.add_argument("--macros", type=int, default=10, help="queries of a round that call macros [%(default)s]")
     options.add_argument("--changes", type=int, default=12, help="changes of a round [%(default)s]")
     options.add_argument("--keep", metavar="DIR", help="keep tables and scripts here")
     return rounds.play(options.parse_args(), play_round)
@@ -82,6 +84,14 @@ def play_round(binary, seed, topologies, options):
         correlated = CorrelatedGenerator(random.Random(f"correlated {seed}"), [table for table in tables if table.name != "e"])
         for _ in range(options.correlated):
             query, rows = draw_query(correlated, oracle)
+            queries.append(query)
+            expected.append(rows)
+        macros = MacroGenerator(random.Random(f"macros {seed}"), [table for table in tables if table.name != "e"])
+        for statement in macros.definitions:
+            oracle.execute(statement)
+        setup += macros.definitions
+        for _ in range(options.macros):
+            query, rows = draw_query(macros, oracle)
             queries.append(query)
             expected.append(rows)
         for table in changed:

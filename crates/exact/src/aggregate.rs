@@ -8,6 +8,7 @@ pub(crate) mod group_keys;
 pub(crate) mod held_filter;
 mod interval_total;
 pub(crate) mod mode;
+mod nested_extreme;
 pub(crate) mod repeated_keys;
 pub(crate) mod single_distinct;
 pub(crate) mod sum;

@@ -7,6 +7,7 @@ pub(crate) mod interval_keys;
 pub(crate) mod membership;
 pub(crate) mod mixed;
 pub(crate) mod nan;
+pub(crate) mod nested;
 pub(crate) mod pattern;
 pub(crate) mod quantified;
 pub(crate) mod timestamp;

@@ -32,6 +32,7 @@
 //! | `datetime::truncated` | `date_trunc` takes any timestamp, and any part of a calendar |
 //! | `datetime::with_seconds` | a timestamp may be written without seconds |
 //! | `comparison::coalesce` | `coalesce` and `ifnull` take any type |
+//! | `comparison::nested` | NULL within a struct or list is greater than anything |
 //! | `comparison::common_type` | types that have nothing in common do not become one |
 //! | `comparison::pattern` | `SIMILAR TO` is SQL's |
 //! | `comparison::quantified` | ANY and ALL work everywhere |
@@ -50,6 +51,7 @@
 //! | `aggregate::interval_total` | SUM of intervals fails instead of wrapping, and they have an AVG |
 //! | `aggregate::cast_names` | aggregates that differ by a cast have names that differ |
 //! | `aggregate::extreme` | `max` and `min` of groups know that NaN is greatest |
+//! | `aggregate::nested_extreme` | `max` and `min` of structs and lists heed those with a NULL in them |
 //! | `aggregate::extreme_row` | adds `max_by` and `min_by` |
 //! | `aggregate::mode` | adds `mode` |
 //! | `aggregate::group_keys` | groups by a key that was unique before a join keep all their columns |

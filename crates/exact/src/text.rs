@@ -41,7 +41,7 @@ use datafusion::arrow::datatypes::{
 };
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::tree_node::Transformed;
-use datafusion::common::{DFSchema, Result, plan_err};
+use datafusion::common::{DFSchema, Result, ScalarValue, plan_err};
 use datafusion::logical_expr::expr::{Cast, TryCast};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ExprSchemable, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
@@ -93,6 +93,11 @@ pub(crate) fn rewrite_written(expr: Expr, schema: &DFSchema) -> Result<Transform
         return Ok(Transformed::no(expr));
     };
     if !is_castable(&from, to) {
+        // Lists are not read from strings yet, and would not be NULL as a whole.
+        if is_try && !from.is_nested() && !to.is_nested() {
+            let null = ScalarValue::try_from(to)?;
+            return Ok(Transformed::yes(Expr::Literal(null, None)));
+        }
         let [from, to] = [&from, to].map(|of| sql_name(of, None));
         return plan_err!("Unsupported CAST from {from} to {to}");
     }
@@ -149,10 +154,13 @@ fn by_function(operand: &Expr, from: &DataType, to: &DataType, is_try: bool) -> 
     })
 }
 
-/// Whether Arrow's cast means what SQL's does. Numbers are no times: they would be counts of some unit. A string is no
-/// list: it would be the only element.
+/// Whether Arrow's cast means what SQL's does. Numbers are no dates and times, nor are these numbers: they would be
+/// counts of some unit. A string is no list: it would be the only element.
 fn is_castable(from: &DataType, to: &DataType) -> bool {
-    let is_time = |of: &DataType| matches!(of, DataType::Time32(_) | DataType::Time64(_));
+    let is_time = |of: &DataType| {
+        use DataType::{Date32, Date64, Time32, Time64, Timestamp};
+        matches!(of, Time32(_) | Time64(_) | Date32 | Date64 | Timestamp(..))
+    };
     let is_interval = |of: &DataType| matches!(of, DataType::Interval(_) | DataType::Duration(_));
     let mixed = |a: &DataType, b: &DataType| {
         let number = a.is_numeric() || *a == DataType::Boolean;
@@ -161,12 +169,20 @@ fn is_castable(from: &DataType, to: &DataType) -> bool {
             || is_interval(a) && !(is_interval(b) || b.is_string() || b.is_null())
             || is_uuid(a) != is_uuid(b) && is_binary(a) && is_binary(b)
     };
-    let is_list = |of: &DataType| {
-        use DataType::{FixedSizeList, LargeList, List};
-        matches!(of, List(_) | LargeList(_) | FixedSizeList(..))
-    };
-    let becomes_element = is_list(to) && !is_list(from) && !from.is_null();
+    if let (Some(from), Some(to)) = (element(from), element(to)) {
+        return is_castable(from, to);
+    }
+    let becomes_element = element(to).is_some() && !from.is_null();
     !mixed(from, to) && !mixed(to, from) && !becomes_element
+}
+
+/// The type of a list's elements.
+fn element(list: &DataType) -> Option<&DataType> {
+    use DataType::{FixedSizeList, LargeList, List};
+    match list {
+        List(field) | LargeList(field) | FixedSizeList(field, _) => Some(field.data_type()),
+        _ => None,
+    }
 }
 
 /// Whether there is a cast from one type to another.

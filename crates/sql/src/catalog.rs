@@ -11,6 +11,7 @@
 pub(crate) mod create_statement;
 mod foreign_key;
 mod index;
+mod macros;
 mod name;
 pub(crate) mod script;
 mod sequence;
@@ -19,6 +20,7 @@ mod view;
 
 pub(crate) use foreign_key::{ForeignKey, positions};
 pub(crate) use index::TableIndex;
+pub(crate) use macros::Macro;
 pub use name::quoted;
 pub(crate) use name::{
     CATALOG, RelationName, SCHEMA, TEMPORARY, is_reserved, is_temporary, temporary_schema,
@@ -62,6 +64,8 @@ struct SchemaContents {
     comment: Option<String>,
     relations: BTreeMap<String, TableOrView>,
     sequences: BTreeMap<String, Arc<Sequence>>,
+    /// By name, and whether they are called in FROM.
+    macros: BTreeMap<(String, bool), Arc<Macro>>,
 }
 
 impl Clone for Contents {
@@ -307,6 +311,32 @@ impl Contents {
     pub fn remove_sequence(&mut self, name: &RelationName) {
         if let Some(schema) = self.schemas.get_mut(&name.schema) {
             schema.sequences.remove(&name.name);
+        }
+    }
+
+    /// The macro of this name that is called in FROM, or in expressions.
+    pub fn macro_named(&self, name: &RelationName, is_table: bool) -> Option<&Arc<Macro>> {
+        let schema = self.schemas.get(&name.schema)?;
+        schema.macros.get(&(name.name.clone(), is_table))
+    }
+
+    /// All macros, by schema and name.
+    pub fn macros(&self) -> impl Iterator<Item = &Arc<Macro>> {
+        let schemas = self.schemas.values();
+        schemas.flat_map(|schema| schema.macros.values())
+    }
+
+    /// Gives a macro its name, whose schema exists, in the place of what had it before.
+    pub fn put_macro(&mut self, named: Macro) {
+        let schema = self.schemas.get_mut(&named.name.schema);
+        let macros = &mut schema.expect("the schema exists").macros;
+        let key = (named.name.name.clone(), named.is_table);
+        macros.insert(key, Arc::new(named));
+    }
+
+    pub fn remove_macro(&mut self, name: &RelationName, is_table: bool) {
+        if let Some(schema) = self.schemas.get_mut(&name.schema) {
+            schema.macros.remove(&(name.name.clone(), is_table));
         }
     }
 

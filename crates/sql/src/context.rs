@@ -9,6 +9,7 @@
 //! It does nothing: what plans, writes or answers takes it as an argument, and lies above it.
 
 mod lookup;
+mod macros;
 mod services;
 mod session_data;
 mod variables;

@@ -3,6 +3,7 @@
 //! **Stands for** DataFusion's functions of the same names. Their groups compare by `>`, to which NaN is neither more
 //! nor less: what they give depends on the order of the rows. All else is done by DataFusion.
 
+use super::nested_extreme::{NestedExtreme, SlidingNestedExtreme};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, PrimitiveArray};
 use datafusion::arrow::buffer::{BooleanBuffer, NullBuffer};
 use datafusion::arrow::datatypes::{
@@ -77,10 +78,19 @@ impl AggregateUDFImpl for Extreme {
     }
 
     fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
+        let data_type = args.return_field.data_type();
+        if data_type.is_nested() {
+            return Ok(Box::new(NestedExtreme::new(data_type, self.is_max)));
+        }
         self.other.accumulator(args)
     }
 
     fn create_sliding_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
+        let data_type = args.return_field.data_type();
+        if data_type.is_nested() {
+            let sliding = SlidingNestedExtreme::new(data_type, self.is_max)?;
+            return Ok(Box::new(sliding));
+        }
         self.other.create_sliding_accumulator(args)
     }
 
@@ -89,7 +99,7 @@ impl AggregateUDFImpl for Extreme {
     }
 
     fn groups_accumulator_supported(&self, args: AccumulatorArgs) -> bool {
-        self.other.groups_accumulator_supported(args)
+        !args.return_field.data_type().is_nested() && self.other.groups_accumulator_supported(args)
     }
 
     fn create_groups_accumulator(

@@ -5,6 +5,7 @@
 //! before 0.0 there, whatever the next sort key says. Here the keys get their zeros without a sign. Groups and joins
 //! need no repair.
 
+use super::nested;
 use crate::columns::ColumnFunction;
 use crate::walk::{rewrite_expressions, rewrite_nodes};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, ListArray, StructArray};
@@ -89,7 +90,10 @@ fn rewrite(mut expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
         }
         _ => false,
     };
-    Transformed::new_transformed(expr, changed)
+    match nested::compared(&expr, schema) {
+        Some(compared) => Transformed::yes(compared),
+        None => Transformed::new_transformed(expr, changed),
+    }
 }
 
 /// Aggregates whose second argument is compared.

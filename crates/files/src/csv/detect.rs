@@ -64,6 +64,18 @@ pub(crate) fn inspect(
     }
     dialect.delimiter = (options.delimiter.clone())
         .unwrap_or_else(|| delimiter(&dialect, &block.bytes, usual, width).into());
+    let may_have_comments = is_open && options.comment.is_none() && width.is_none();
+    let (mut cutter, block) = match commented(&dialect, &block.bytes, usual) {
+        Some(commented) if may_have_comments => {
+            dialect = commented;
+            let mut cutter = source.cut_sample(&options.cutting(&dialect, None))?;
+            match cutter.next()? {
+                Some(block) => (cutter, block),
+                None => return empty(&name, dialect, options, wanted),
+            }
+        }
+        _ => (cutter, block),
+    };
     let sample = CsvSample::new(&dialect, &block);
     if sample.records.len() == 0 {
         return empty(&name, dialect, options, wanted);
@@ -181,6 +193,46 @@ fn delimiter(dialect: &CsvDialect, bytes: &[u8], usual: u8, width: Option<usize>
     best.0
 }
 
+/// The dialect with comments behind `#`, if a text begins with one, has several columns only without them, and none of
+/// them could be a record.
+fn commented(dialect: &CsvDialect, bytes: &[u8], usual: u8) -> Option<CsvDialect> {
+    if !bytes.starts_with(b"#") {
+        return None;
+    }
+    let end = nth_line_end(dialect, bytes, TELLING);
+    let bytes = &bytes[..dialect.last_end(&bytes[..end]).unwrap_or(end)];
+    let first_width = |dialect: &CsvDialect| {
+        let mut records = CsvRecords::default();
+        // What is in front of a fault tells enough.
+        let _ = tokenize(dialect, bytes, None, &mut records);
+        match records.len() {
+            0 => 0,
+            _ => records.record(0).len(),
+        }
+    };
+    let mut with = CsvDialect {
+        comment: Some(b'#'),
+        ..dialect.clone()
+    };
+    with.delimiter = delimiter(&with, bytes, usual, None).into();
+    let width = first_width(&with);
+    // A record that begins so is none.
+    let is_record = |line: &[u8]| {
+        line.starts_with(b"#") && {
+            let mut records = CsvRecords::default();
+            let dialect = CsvDialect {
+                comment: None,
+                ..with.clone()
+            };
+            let read = tokenize(&dialect, line, None, &mut records);
+            read.is_ok() && records.len() == 1 && records.record(0).len() == width
+        }
+    };
+    let mut lines = bytes.split_inclusive(|byte| *byte == dialect.newline);
+    let is_commented = first_width(dialect) == 1 && width > 1 && !lines.any(is_record);
+    is_commented.then_some(with)
+}
+
 fn nth_line_end(dialect: &CsvDialect, bytes: &[u8], n: usize) -> usize {
     memchr::memchr_iter(dialect.newline, bytes)
         .nth(n)
@@ -229,6 +281,44 @@ impl<'a> CsvSample<'a> {
     fn first_names(&self, width: usize) -> Vec<String> {
         let first = self.records.record(0);
         names(&self.dialect, &self.text, &first[..width.min(first.len())])
+    }
+
+    /// Whether the first record has values of all columns, which the user says to hold other things than texts.
+    fn begins_with_a_value(&self, dialect: &CsvDialect, options: &CsvOptions) -> bool {
+        let fields = self.records.record(0);
+        let said = options.types.iter();
+        let mut said = said.filter(|(_, data_type)| *data_type != DataType::Utf8View);
+        options.types.len() == fields.len()
+            && said.clone().count() == fields.len()
+            && said.all(|(column, data_type)| {
+                let place = match column {
+                    ColumnRef::Number(number) => Some(*number),
+                    ColumnRef::Name(wanted) => {
+                        let mut names = options.names.iter();
+                        names.position(|name| name.eq_ignore_ascii_case(wanted))
+                    }
+                };
+                let Some(place) = place.filter(|place| *place < fields.len()) else {
+                    return false;
+                };
+                let cells = Cells {
+                    dialect,
+                    formats: &options.formats,
+                    text: &self.text,
+                    fields,
+                    width: fields.len(),
+                    place,
+                    exact: false,
+                };
+                let column = FileColumn {
+                    field: Arc::new(Field::new("", data_type.clone(), true)),
+                    max_characters: None,
+                };
+                !fields[place].range().is_empty()
+                    && cells
+                        .convert(&column)
+                        .is_ok_and(|values| values.null_count() < values.len())
+            })
     }
 
     /// The header of a file whose columns are known: it is one if it has the columns' names, or if none of its fields
@@ -329,11 +419,12 @@ fn found(
             ValueKind::Digits => kind.join(*first) == ValueKind::Digits,
             first => kind.join(*first) == *kind,
         });
-        if alone {
+        let is_named = if alone {
             first.iter().all(text)
         } else {
             kinds.iter().all(text) || !consistent
-        }
+        };
+        is_named && !sample.begins_with_a_value(&dialect, options)
     });
     let header_names = is_header.then(|| sample.first_names(width));
     if !is_header {

@@ -89,6 +89,11 @@ impl Client {
     }
 }
 
+/// Whether a failure is an error that tells what is wrong: no answer, but no wrong one.
+pub fn is_rejection(error: &SqlError) -> bool {
+    !is_internal(error)
+}
+
 /// Whether a failure means that Eris lacks something, and says so.
 pub fn is_unsupported(error: &SqlError) -> bool {
     matches!(error.kind(), SqlErrorKind::NotSupported(_))

@@ -5,7 +5,7 @@
 //!                                                                       │ each, within the time limit
 //!                              session of a fresh database ◄────────────┘
 //!                                     │ rows
-//!             answer: as the file's dialect writes them, sorted, hashed ── verdict: passed, failed, unsupported
+//!             answer: as the file's dialect writes them, sorted, hashed ── verdict: passed, failed, rejected
 //! ```
 //!
 //! Files of SQLite, DuckDB, RisingLight and DataFusion mean the same by most lines; where they differ, `script` and
@@ -29,7 +29,7 @@ use std::time::Duration;
 
 /// Runs sqllogictest files. Each has a database of its own; ERIS_TOPOLOGY is heeded.
 ///
-/// Exit status: 0 nothing failed (unsupported does not count), 1 something did, 2 the command line is wrong.
+/// Exit status: 0 nothing failed (rejected does not count), 1 something did, 2 the command line is wrong.
 #[derive(Parser)]
 #[command(name = "slt")]
 struct Options {

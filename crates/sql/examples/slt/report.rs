@@ -14,12 +14,12 @@ pub struct Failure {
 pub struct FileReport {
     name: String,
     pub passed: usize,
-    pub unsupported: usize,
+    pub rejected: usize,
     pub seconds: f64,
     /// Lines that are not understood.
     pub directives: Vec<String>,
     failures: Vec<Failure>,
-    /// What is not supported, how often it was wanted, and where first.
+    /// What was said instead of an answer, how often it was wanted, and where first.
     lacking: BTreeMap<String, (usize, String)>,
 }
 
@@ -28,7 +28,7 @@ impl FileReport {
         FileReport {
             name,
             passed: 0,
-            unsupported: 0,
+            rejected: 0,
             seconds: 0.0,
             directives: Vec::new(),
             failures: Vec::new(),
@@ -60,7 +60,7 @@ impl FileReport {
             "file": self.name,
             "passed": self.passed,
             "failed": self.failures.len(),
-            "unsupported": self.unsupported,
+            "rejected": self.rejected,
             "seconds": self.seconds,
             "directives": self.directives,
             "lacking": self.lacking,
@@ -76,7 +76,7 @@ pub struct Summary {
     files: usize,
     passed: usize,
     failed: usize,
-    unsupported: usize,
+    rejected: usize,
     seconds: f64,
 }
 
@@ -85,7 +85,7 @@ impl Summary {
         if !json {
             println!(
                 "{:>8} {:>8} {:>12} {:>9}  file",
-                "passed", "failed", "unsupported", "seconds"
+                "passed", "failed", "rejected", "seconds"
             );
         }
         Summary {
@@ -94,7 +94,7 @@ impl Summary {
             files: 0,
             passed: 0,
             failed: 0,
-            unsupported: 0,
+            rejected: 0,
             seconds: 0.0,
         }
     }
@@ -103,7 +103,7 @@ impl Summary {
         self.files += 1;
         self.passed += file.passed;
         self.failed += file.failures.len();
-        self.unsupported += file.unsupported;
+        self.rejected += file.rejected;
         self.seconds += file.seconds;
         if self.json {
             println!("{}", file.json());
@@ -112,7 +112,7 @@ impl Summary {
         line(
             file.passed,
             file.failures.len(),
-            file.unsupported,
+            file.rejected,
             file.seconds,
             &file.name,
         );
@@ -135,7 +135,7 @@ impl Summary {
             line(
                 self.passed,
                 self.failed,
-                self.unsupported,
+                self.rejected,
                 self.seconds,
                 &files,
             );
@@ -144,8 +144,8 @@ impl Summary {
     }
 }
 
-fn line(passed: usize, failed: usize, unsupported: usize, seconds: f64, name: &str) {
-    println!("{passed:>8} {failed:>8} {unsupported:>12} {seconds:>9.2}  {name}");
+fn line(passed: usize, failed: usize, rejected: usize, seconds: f64, name: &str) {
+    println!("{passed:>8} {failed:>8} {rejected:>12} {seconds:>9.2}  {name}");
 }
 
 /// Lines of a longer text that are shown.

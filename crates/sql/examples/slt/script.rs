@@ -21,8 +21,12 @@ pub enum Dialect {
 pub enum Step {
     /// Something to do.
     Record(Box<Record<DefaultColumnType>>),
+    /// A statement that may succeed or not: threads of DuckDB's runner get in each other's way.
+    Maybe(Box<Record<DefaultColumnType>>),
     /// The database should have this, or the file makes no sense.
     Require(String),
+    /// From here on the database is the one of a file.
+    Load,
     /// Not understood.
     Unknown(String),
 }
@@ -61,12 +65,18 @@ pub fn parse(text: &str) -> Script {
             ["require" | "require-env", what, ..] => {
                 steps.push(step(Step::Require(what.to_owned())));
             }
+            ["load", ..] => steps.push(step(Step::Load)),
             ["mode" | "subtest" | "unzip" | "test-env" | "tags", ..] => {}
             _ => match sqllogictest::parse(&respelled(&lines)) {
                 Ok(records) => {
-                    let records = records
-                        .into_iter()
-                        .map(|record| step(Step::Record(Box::new(record))));
+                    let is_maybe = lines.iter().any(|line| line.starts_with(MAYBE));
+                    let records = records.into_iter().map(|record| {
+                        let record = Box::new(record);
+                        step(match is_maybe {
+                            true => Step::Maybe(record),
+                            false => Step::Record(record),
+                        })
+                    });
                     steps.extend(records);
                 }
                 Err(_) => steps.push(step(Step::Unknown(lines[0].to_owned()))),
@@ -75,6 +85,8 @@ pub fn parse(text: &str) -> Script {
     }
     Script { dialect, steps }
 }
+
+const MAYBE: &str = "statement maybe";
 
 /// Requirements of DuckDB's runner that say nothing about the database.
 const IGNORED_REQUIREMENTS: [&str; 18] = [
@@ -151,13 +163,48 @@ fn unroll(lines: &[(usize, String)], out: &mut Vec<(usize, String)>) {
                 });
                 (*number, line)
             };
-            let copy: Vec<_> = lines[at..at + length].iter().map(replaced).collect();
+            let meant = |(number, line): &(usize, String)| match condition(line, words[1], &value) {
+                Some(true) => None,
+                Some(false) => Some((*number, NOBODY.to_owned())),
+                None => Some(replaced(&(*number, line.clone()))),
+            };
+            let copy: Vec<_> = lines[at..at + length].iter().filter_map(meant).collect();
             unroll(&copy, out);
             out.push((*number, String::new()));
         }
         at += length + 1;
     }
 }
+
+/// A condition that holds for no database.
+const NOBODY: &str = "onlyif nobody";
+
+/// Whether the record behind this line is meant, if the line is a condition about the variable of a loop, such as
+/// `onlyif threadid>0`.
+fn condition(line: &str, variable: &str, value: &str) -> Option<bool> {
+    let found = LOOP_CONDITION.captures(line)?;
+    if &found[2] != variable {
+        return None;
+    }
+    let wanted = &found[4];
+    let order = match (value.parse::<i64>(), wanted.parse::<i64>()) {
+        (Ok(value), Ok(wanted)) => value.cmp(&wanted),
+        _ => value.cmp(wanted),
+    };
+    let holds = match &found[3] {
+        "=" => order.is_eq(),
+        "<>" | "!=" => order.is_ne(),
+        "<" => order.is_lt(),
+        "<=" => order.is_le(),
+        ">" => order.is_gt(),
+        _ => order.is_ge(),
+    };
+    Some(holds == (&found[1] == "onlyif"))
+}
+
+static LOOP_CONDITION: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"^(onlyif|skipif)\s+(\w+)\s*(<>|!=|<=|>=|=|<|>)\s*(\w+)").expect("a pattern")
+});
 
 /// Lines before the `endloop` that belongs to a loop already begun.
 fn body(lines: &[(usize, String)]) -> Option<usize> {
@@ -269,6 +316,9 @@ fn respelled(lines: &[&str]) -> String {
             continue;
         }
         in_results |= *line == "----";
+        if in_results && lines.iter().any(|line| line.starts_with(MAYBE)) {
+            break;
+        }
         let line = match line.split_whitespace().next() {
             _ if in_results => (*line).to_owned(),
             // Comments behind conditions.
@@ -284,7 +334,7 @@ fn respelled(lines: &[&str]) -> String {
             },
             _ => (*line).to_owned(),
         };
-        out.push_str(&line);
+        out.push_str(&line.replace(MAYBE, "statement ok"));
         out.push('\n');
     }
     out

@@ -12,7 +12,8 @@
 //! in every session whose current schema is `public`.
 
 use crate::catalog::{
-    Course, ForeignKey, Identity, RelationName, Sequence, Table, TableIndex, View, quoted,
+    Course, ForeignKey, Identity, Macro, RelationName, SCHEMA, Sequence, Table, TableIndex, View,
+    quoted,
 };
 use datafusion::arrow::datatypes::DataType;
 use eris_exact::types::sql_name;
@@ -136,6 +137,14 @@ fn identity_option(identity: &Identity, data_type: &DataType, goes_on: bool) -> 
         "BY DEFAULT"
     };
     format!(" GENERATED {kind} AS IDENTITY{options}")
+}
+
+/// The CREATE MACRO statement of a macro, without a semicolon.
+pub(crate) fn create_macro_statement(named: &Macro) -> String {
+    let is_qualified = named.definition.schema != SCHEMA;
+    let forms = named.definition.forms.iter();
+    let forms: Vec<_> = forms.map(|form| form.sql(is_qualified)).collect();
+    format!("CREATE MACRO {}{}", named.name.sql(), forms.join(", "))
 }
 
 /// The CREATE SEQUENCE statement of a sequence that goes on where this one is now, without a semicolon.

@@ -1,8 +1,8 @@
 //! The statements that make a database anew, in an order in which they can run: for EXPORT, and for the shell.
 
 use super::create_statement::{
-    comment_statement, create_sequence_statement, create_statement_with, create_view_statement,
-    foreign_key,
+    comment_statement, create_macro_statement, create_sequence_statement, create_statement_with,
+    create_view_statement, foreign_key,
 };
 use super::{Contents, ForeignKey, SCHEMA, Sequence, Table, View, quoted};
 
@@ -81,4 +81,21 @@ pub(crate) fn views(contents: &Contents) -> Vec<(&View, String)> {
         ordered.push((view, create_view_statement(view)));
     }
     ordered
+}
+
+/// What comes last: all macros but temporary ones. They may read any table or view, and none of these calls a macro.
+pub(crate) fn macros(contents: &Contents) -> impl Iterator<Item = String> {
+    let macros = contents.macros();
+    let macros = macros.filter(|named| !named.name.is_temporary());
+    macros.flat_map(|named| {
+        let comment = named.comment.as_deref().map(|comment| {
+            let kind = if named.is_table {
+                "MACRO TABLE"
+            } else {
+                "MACRO"
+            };
+            comment_statement(kind, &named.name.sql(), comment)
+        });
+        std::iter::once(create_macro_statement(named)).chain(comment)
+    })
 }

@@ -133,7 +133,7 @@ impl StatementContext {
         self.name_among(schema, name, |contents, name| contents.get(name).is_some())
     }
 
-    fn name_among(
+    pub(super) fn name_among(
         &self,
         schema: Option<&str>,
         name: &str,

@@ -22,8 +22,8 @@ use crate::error::SqlError;
 use crate::plan_cache::{self, Asked, Mask, NotShort, Short};
 use crate::running::outcome::Begun;
 use crate::running::queries::shortened;
-use crate::statements::files;
-use crate::statements::show;
+use crate::statements::{ddl, files, show};
+use crate::text::macros::{self, MacroStatement};
 use crate::text::parameter::Parameter;
 use crate::text::parse::{parse, parse_summarized};
 use crate::text::statement::Statement;
@@ -51,6 +51,7 @@ pub(crate) enum Request {
 enum Parsed<'a> {
     Summarize(ast::Query),
     Files(files::FileStatement),
+    Macro(MacroStatement),
     Tree(Cow<'a, ast::Statement>),
 }
 
@@ -69,12 +70,28 @@ pub(crate) async fn begin(
         Ok(begun) => return Ok(begun),
         Err(reason) => reason,
     };
-    let tree = match request.parse()? {
+    let mut parsed = request.parse()?;
+    let calls_macros = match &mut parsed {
+        Parsed::Summarize(query) => context.put_macros_in(query, statement)?,
+        Parsed::Files(parsed) => match parsed.query_mut() {
+            Some(query) => context.put_macros_in(query, statement)?,
+            None => false,
+        },
+        Parsed::Tree(Cow::Owned(tree)) => context.put_macros_in(tree, statement)?,
+        // Those of a prepared statement are there already.
+        Parsed::Tree(Cow::Borrowed(_)) | Parsed::Macro(_) => false,
+    };
+    let expanded = calls_macros.then(|| statement.calling_macros());
+    let statement = expanded.as_ref().unwrap_or(statement);
+    let tree = match parsed {
         Parsed::Summarize(query) => return show::summarize(context, query, statement).await,
         Parsed::Files(parsed) => return files::run(context, parsed, statement).await,
+        Parsed::Macro(parsed) => return ddl::macros::run(context, parsed, statement).await,
         Parsed::Tree(tree) => tree,
     };
-    if reason.may_be_planned()
+    // The constants of a macro are none of the text.
+    if !calls_macros
+        && reason.may_be_planned()
         && let Ok(asked) = request.asked()
         && let Ok(short) = plan_cache::admit(context, &tree, asked, statement).await
         && let Ok(begun) = short.run(context, &cancel::current()).await?
@@ -138,6 +155,9 @@ impl Request {
         }
         if let Some(parsed) = files::parse(statement)? {
             return Ok(Parsed::Files(parsed));
+        }
+        if let Some(parsed) = macros::parse(statement)? {
+            return Ok(Parsed::Macro(parsed));
         }
         Ok(Parsed::Tree(Cow::Owned(parse(statement)?)))
     }

@@ -56,8 +56,11 @@ struct ParameterSlot {
 impl Prepared {
     /// Prepares a text.
     pub async fn new(context: &StatementContext, statement: &Statement) -> Result<Self, SqlError> {
-        let tree = parse(statement)?;
-        Self::of_tree(context, tree, &[], statement).await
+        let mut tree = parse(statement)?;
+        match context.put_macros_in(&mut tree, statement)? {
+            true => Self::of_tree(context, tree, &[], &statement.calling_macros()).await,
+            false => Self::of_tree(context, tree, &[], statement).await,
+        }
     }
 
     /// Prepares what `tree` is; `declared` are the types of its first parameters.

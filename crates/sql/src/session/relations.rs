@@ -188,6 +188,9 @@ impl Session {
             .into_iter()
             .chain(views.map(|(_, statement)| statement));
         parts.extend(last.map(ScriptPart::Statement));
+        if wanted.is_none() {
+            parts.extend(script::macros(&contents).map(ScriptPart::Statement));
+        }
         Ok(parts)
     }
 

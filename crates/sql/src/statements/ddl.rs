@@ -14,7 +14,7 @@ mod dependents;
 mod drop;
 mod generated;
 mod index;
-mod qualify;
+pub(crate) mod macros;
 mod references;
 mod row_order;
 mod schema;

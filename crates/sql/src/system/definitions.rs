@@ -1,4 +1,5 @@
-//! What is defined and has no rows of its own: `eris.views`, `eris.schemas`, `eris.sequences`.
+//! What is defined and has no rows of its own: `eris.views`, `eris.schemas`, `eris.sequences`,
+//! `eris.macros`.
 
 use crate::catalog::ColumnRules;
 use crate::context::StatementContext;
@@ -9,7 +10,7 @@ use std::sync::Arc;
 
 use CellType::{Number, Text, Truth};
 
-pub(super) static RELATIONS: [SystemTable; 3] = [
+pub(super) static RELATIONS: [SystemTable; 4] = [
     SystemTable {
         name: "views",
         columns: &[
@@ -41,6 +42,19 @@ pub(super) static RELATIONS: [SystemTable; 3] = [
             ("column", Text),
         ],
         rows: |context| std::future::ready(Ok(sequences(context))).boxed(),
+    },
+    SystemTable {
+        name: "macros",
+        columns: &[
+            ("schema", Text),
+            ("macro", Text),
+            // `scalar` or `table`.
+            ("kind", Text),
+            ("parameters", Text),
+            ("definition", Text),
+            ("comment", Text),
+        ],
+        rows: |context| std::future::ready(Ok(macros(context))).boxed(),
     },
 ];
 
@@ -84,6 +98,26 @@ fn sequences(context: &StatementContext) -> Vec<Vec<Cell>> {
             owner.map(|(table, _)| table),
             owner.map(|(_, column)| column),
         ]
+    });
+    rows.collect()
+}
+
+/// A row for each form of a macro.
+fn macros(context: &StatementContext) -> Vec<Vec<Cell>> {
+    let contents = context.catalog.contents();
+    let macros = contents.macros().filter(|named| context.sees(&named.name));
+    let rows = macros.flat_map(|named| {
+        let kind = if named.is_table { "table" } else { "scalar" };
+        named.definition.forms.iter().map(move |form| {
+            row![
+                named.name.shown_schema(),
+                &named.name.name,
+                kind,
+                form.parameters_text(),
+                &form.text,
+                named.comment.as_deref(),
+            ]
+        })
     });
     rows.collect()
 }

@@ -75,7 +75,14 @@ const FUNCTIONS: [(&str, &str); 11] = [
     ),
     (
         "duckdb_functions",
-        "SELECT 'eris' AS database_name, f.name AS function_name, f.kind AS function_type FROM eris.functions f",
+        "SELECT 'eris' AS database_name, CAST(NULL AS VARCHAR) AS schema_name, f.name AS function_name,
+           f.kind AS function_type, CAST(NULL AS VARCHAR) AS comment, CAST(NULL AS VARCHAR) AS macro_definition,
+           TRUE AS internal
+         FROM eris.functions f
+         UNION ALL
+         SELECT 'eris', m.schema, m.macro, CASE m.kind WHEN 'table' THEN 'table_macro' ELSE 'macro' END, m.comment,
+           m.definition, FALSE
+         FROM eris.macros m",
     ),
     (
         "duckdb_constraints",
@@ -175,10 +182,7 @@ impl VisitorMut for Functions {
 
     fn pre_visit_table_factor(&mut self, table: &mut TableFactor) -> ControlFlow<()> {
         let TableFactor::Table {
-            name,
-            args: Some(args),
-            alias,
-            ..
+            name, args, alias, ..
         } = table
         else {
             return ControlFlow::Continue(());
@@ -186,7 +190,12 @@ impl VisitorMut for Functions {
         let Some(function) = last_name(name) else {
             return ControlFlow::Continue(());
         };
-        let text = match (known(&FUNCTIONS, &function), &args.args[..]) {
+        let args = match args {
+            Some(args) => &args.args[..],
+            None if is_view(name) => &[],
+            None => return ControlFlow::Continue(()),
+        };
+        let text = match (known(&FUNCTIONS, &function), args) {
             (Some(text), []) if !text.contains("$table") => text.to_owned(),
             (Some(text), [argument]) if text.contains("$table") => match string(argument) {
                 Some(name) => filled(text, name),
@@ -208,6 +217,15 @@ impl VisitorMut for Functions {
         };
         ControlFlow::Continue(())
     }
+}
+
+/// Whether a table's name is that of a view of DuckDB's, which are called as its functions.
+pub(super) fn is_view(name: &ObjectName) -> bool {
+    const PREFIX: &str = "duckdb_";
+    let [part] = &name.0[..] else { return false };
+    let name = part.as_ident().map(|name| name.value.as_bytes());
+    let start = name.and_then(|name| name.get(..PREFIX.len()));
+    start.is_some_and(|start| start.eq_ignore_ascii_case(PREFIX.as_bytes()))
 }
 
 fn known<'a>(queries: &[(&str, &'a str)], name: &str) -> Option<&'a str> {

@@ -11,7 +11,10 @@ pub(super) fn select_all(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let selects_all = |at: &usize| {
         let (before, rest) = tokens.split_at(*at);
         is(&rest[0], Keyword::FROM) && begins_query(before) && !is_selected(rest)
-            || is(&rest[0], Keyword::TABLE) && begins_query(before) && !is_described(before)
+            || is(&rest[0], Keyword::TABLE)
+                && begins_query(before)
+                && !is_described(before)
+                && !is_of_macro(rest)
     };
     let begins: Vec<usize> = (0..tokens.len()).filter(selects_all).collect();
     if begins.is_empty() {
@@ -66,6 +69,8 @@ fn begins_query(before: &[TokenWithSpan]) -> bool {
         | Keyword::EXPLAIN
         | Keyword::ANALYZE
         | Keyword::DESCRIBE => true,
+        // The query of a macro.
+        Keyword::TABLE => before.next().is_some_and(|token| is(token, Keyword::AS)),
         Keyword::ALL => before.next().is_some_and(|token| {
             let sets = [Keyword::UNION, Keyword::EXCEPT, Keyword::INTERSECT];
             sets.iter().any(|set| is(token, *set))
@@ -96,6 +101,19 @@ fn is_described(before: &[TokenWithSpan]) -> bool {
     let last = before.iter().rev().find(|token| !is_blank(token));
     let words = [Keyword::DESCRIBE, Keyword::ANALYZE];
     last.is_some_and(|last| words.iter().any(|word| is(last, *word)))
+}
+
+/// Whether a query follows TABLE, not a name: it is that of a macro.
+fn is_of_macro(rest: &[TokenWithSpan]) -> bool {
+    let mut behind = rest[1..].iter().filter(|token| !is_blank(token));
+    behind.next().is_none_or(|token| match &token.token {
+        Token::LParen => true,
+        Token::Word(word) => matches!(
+            word.keyword,
+            Keyword::SELECT | Keyword::WITH | Keyword::FROM | Keyword::VALUES | Keyword::TABLE
+        ),
+        _ => false,
+    })
 }
 
 /// Whether the query that begins with these tokens has a SELECT of its own.

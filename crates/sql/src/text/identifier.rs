@@ -1,8 +1,8 @@
 //! What identifiers mean.
 
-use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectName, ObjectNamePart};
+use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectName, ObjectNamePart, VisitorMut};
 use datafusion::sql::sqlparser::tokenizer::Span;
-use eris_syntax::{Tree, expressions_mut};
+use eris_syntax::{Tree, walk_mut};
 use std::ops::ControlFlow;
 
 /// The name that an identifier means: lower case, unless quoted.
@@ -13,26 +13,41 @@ pub(crate) fn normalize(name: &Ident) -> String {
     }
 }
 
-/// Takes the places from the columns that a made-up text names: they are none in the statement's text.
+/// Takes the places from the names in a made-up text: they are none in the statement's text.
 pub(crate) fn without_places(tree: &mut impl Tree) {
     // The visitor never breaks off.
-    let _ = expressions_mut(tree, |expr| {
+    let _ = walk_mut(tree, &mut Places);
+}
+
+struct Places;
+
+impl VisitorMut for Places {
+    type Break = ();
+
+    fn pre_visit_relation(&mut self, relation: &mut ObjectName) -> ControlFlow<()> {
+        forget(relation);
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         match expr {
             Expr::Identifier(name) => name.span = Span::empty(),
             Expr::CompoundIdentifier(path) => {
                 path.iter_mut().for_each(|name| name.span = Span::empty());
             }
-            Expr::Function(function) => {
-                for part in &mut function.name.0 {
-                    if let ObjectNamePart::Identifier(name) = part {
-                        name.span = Span::empty();
-                    }
-                }
-            }
+            Expr::Function(function) => forget(&mut function.name),
             _ => {}
         }
-        ControlFlow::<()>::Continue(())
-    });
+        ControlFlow::Continue(())
+    }
+}
+
+fn forget(name: &mut ObjectName) {
+    for part in &mut name.0 {
+        if let ObjectNamePart::Identifier(name) = part {
+            name.span = Span::empty();
+        }
+    }
 }
 
 /// The last part of a name, behind the schema.

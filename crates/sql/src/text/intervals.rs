@@ -11,6 +11,7 @@ use crate::text::tokens::{is_any, is_blank, is_word};
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CastKind, DataType, Expr, Interval, UnaryOperator, Value,
 };
+use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
 /// Units of intervals, each with the function that makes an interval of a number of them.
@@ -32,6 +33,13 @@ static UNITS: [(&[&str], &str); 13] = [
 
 /// The tokens, in which `INTERVAL (…) DAY` is a call.
 pub(super) fn calls(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let is_interval = |token: &TokenWithSpan| match &token.token {
+        Token::Word(word) => word.keyword == Keyword::INTERVAL,
+        _ => false,
+    };
+    if !tokens.iter().any(is_interval) {
+        return tokens;
+    }
     let mut calls: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
     // Per parenthesis that is open, and for the one that was closed last: the word INTERVAL before it.
     let mut open = Vec::new();

@@ -205,6 +205,9 @@ fn end(text: &str) -> Position {
 
 /// Turns `{'a': 1}` and `MAP {'a': 1}`, which this dialect does not have, into calls.
 fn structs_as_calls(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    if tokens.iter().all(|token| token.token != Token::LBrace) {
+        return tokens;
+    }
     let mut depth = 0;
     let mut calls = Vec::with_capacity(tokens.len());
     for TokenWithSpan { token, span } in tokens {
@@ -265,12 +268,19 @@ pub(crate) fn after_as(statement: &Statement) -> Option<String> {
         }
         false
     })?;
-    let end = found.span.end;
+    Some(text[offset(text, found.span.end)?..].trim().to_owned())
+}
+
+/// The place of a token in a text, in bytes; none of what is behind the end.
+pub(crate) fn offset(text: &str, place: Location) -> Option<usize> {
     let lines = text.split_inclusive('\n');
-    let before: usize = lines.take(end.line as usize - 1).map(str::len).sum();
+    let before: usize = lines
+        .take((place.line as usize).checked_sub(1)?)
+        .map(str::len)
+        .sum();
     let rest = &text[before..];
-    let column = rest.char_indices().nth(end.column as usize - 1);
-    Some(rest[column?.0..].trim().to_owned())
+    let column = rest.char_indices().nth(place.column as usize - 1);
+    Some(before + column?.0)
 }
 
 /// Puts a tree right, and levels its long chains of operators.
@@ -310,6 +320,11 @@ fn repair(mut tree: ast::Statement) -> ast::Statement {
                         format: None,
                     };
                 }
+            }
+            // As DuckDB exports them.
+            ast::Expr::Nested(inner) if matches!(**inner, ast::Expr::Lambda(_)) => {
+                let placeholder = ast::Expr::value(Value::Null);
+                *expr = std::mem::replace(&mut **inner, placeholder);
             }
             other => rebind(other),
         }

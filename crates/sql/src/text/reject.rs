@@ -3,6 +3,7 @@
 use crate::error::{Mistake, SqlError, SqlErrorKind};
 use crate::text::identifier::{last_name, normalize};
 use crate::text::limits;
+use crate::text::shorthand::repeats;
 use crate::text::wildcards::call::is_call;
 use datafusion::sql::sqlparser::ast::{
     Expr, Join, JoinConstraint, JoinOperator, ObjectName, Query, Select, TableFactor,
@@ -33,6 +34,11 @@ impl Visitor for Clauses {
         heed(is_call(expr).then(|| {
             let what = "COLUMNS elsewhere than in WHERE and the list of SELECT";
             SqlError::not_supported(what)
+        }))?;
+        heed(repeats(expr).map(|name| {
+            let what = format!("an argument of {name} that has another value each time");
+            let hint = "write what it yields into a table first";
+            SqlError::not_supported(what).with_hint(Some(hint))
         }))
     }
 

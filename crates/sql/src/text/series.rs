@@ -241,7 +241,7 @@ fn put(expr: &mut Expr, named: &[NamedFunction]) -> ControlFlow<()> {
 }
 
 /// Whether an argument has columns or queries in it.
-fn differs_by_row(arg: &FunctionArg) -> bool {
+pub(super) fn differs_by_row(arg: &FunctionArg) -> bool {
     struct Differs;
     impl Visitor for Differs {
         type Break = ();

@@ -12,7 +12,7 @@
 mod aggregates;
 mod functions;
 
-use crate::text::identifier::normalize;
+use crate::text::identifier::{last_name, normalize};
 use crate::text::intervals;
 use crate::text::named_windows;
 use crate::text::parse::STRUCT;
@@ -26,7 +26,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use datafusion::sql::sqlparser::parser::Parser;
 use eris_exact::REPLACED;
-use eris_syntax::{ErisDialect, expressions_mut, walk_mut};
+use eris_syntax::{ErisDialect, expressions, expressions_mut, walk_mut};
 use functions::{EXPRESSIONS, NAMES, OF_LISTS, SAME};
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -318,6 +318,62 @@ fn call(function: &mut Function) -> Option<Expr> {
     Some(fill(template, &arguments))
 }
 
+/// The name of a function in whose place its argument would stand twice, though it has another value each time.
+pub(super) fn repeats(expr: &Expr) -> Option<String> {
+    let Expr::Function(function) = expr else {
+        return None;
+    };
+    let FunctionArguments::List(list) = &function.args else {
+        return None;
+    };
+    let name = last_name(&function.name)?;
+    let same = SAME.iter().find(|(other, _)| *other == name);
+    let name = same.map_or(name.as_str(), |(_, name)| name);
+    let template = TEMPLATES
+        .get(&(name, list.args.len()))
+        .or_else(|| LISTED.get(name))?;
+    let is_repeated = |number: usize| {
+        let mut times = 0;
+        let found = expressions(template, |part| {
+            times += usize::from(argument_of(part) == Some(number));
+            match times {
+                0 | 1 => ControlFlow::Continue(()),
+                _ => ControlFlow::Break(()),
+            }
+        });
+        found.is_break()
+    };
+    let mut arguments = (1..).zip(&list.args);
+    let found = arguments.any(|(number, argument)| match argument {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => {
+            is_volatile(expr) && is_repeated(number)
+        }
+        _ => false,
+    });
+    found.then(|| name.to_owned())
+}
+
+/// Whether an expression has another value each time, as far as its text tells.
+fn is_volatile(expr: &Expr) -> bool {
+    let found = expressions(expr, |part| match part {
+        Expr::Function(function) => match last_name(&function.name) {
+            Some(name) if VOLATILE.contains(&name.as_str()) => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        },
+        _ => ControlFlow::Continue(()),
+    });
+    found.is_break()
+}
+
+const VOLATILE: [&str; 6] = [
+    "gen_random_uuid",
+    "nextval",
+    "random",
+    "setval",
+    "uuid",
+    "uuidv4",
+];
+
 /// Aggregates of strings, which stand beside each other with a comma unless something else is said.
 const STRINGS: &str = "string_agg";
 
@@ -370,7 +426,7 @@ fn is_of_months(interval: &Expr) -> bool {
 }
 
 /// The field in `{'a': 1}.a` as a string, which the planner wants.
-fn field_of_struct(access: &mut AccessExpr) {
+pub(super) fn field_of_struct(access: &mut AccessExpr) {
     if let AccessExpr::Dot(field) = access
         && let Expr::Identifier(name) = field
     {
@@ -417,19 +473,23 @@ pub(super) fn with_name(value: Expr, name: String) -> Expr {
 fn fill(template: &Expr, arguments: &[Expr]) -> Expr {
     let mut filled = template.clone();
     let _ = expressions_mut(&mut filled, |expr| {
-        let argument = match &*expr {
-            Expr::Value(ValueWithSpan {
-                value: Value::Placeholder(number),
-                ..
-            }) => number.trim_start_matches('$').parse::<usize>().ok(),
-            _ => None,
-        };
-        if let Some(argument) = argument.and_then(|number| arguments.get(number - 1)) {
+        if let Some(argument) = argument_of(expr).and_then(|number| arguments.get(number - 1)) {
             *expr = Expr::Nested(Box::new(argument.clone()));
         }
         ControlFlow::<()>::Continue(())
     });
     Expr::Nested(Box::new(filled))
+}
+
+/// The number of the argument that stands at this place of a template.
+fn argument_of(expr: &Expr) -> Option<usize> {
+    match expr {
+        Expr::Value(ValueWithSpan {
+            value: Value::Placeholder(number),
+            ..
+        }) => number.trim_start_matches('$').parse().ok(),
+        _ => None,
+    }
 }
 
 /// Parts of a date that DataFusion does not know.

@@ -13,6 +13,7 @@ pub struct Statement {
     offset: usize,
     start: Position,
     complete: bool,
+    calls_macros: bool,
 }
 
 impl Statement {
@@ -36,6 +37,19 @@ impl Statement {
         self.complete
     }
 
+    /// The same statement, of whose tree macros have become a part.
+    pub(crate) fn calling_macros(&self) -> Self {
+        Statement {
+            calls_macros: true,
+            ..self.clone()
+        }
+    }
+
+    /// Whether its tree has macros in it, of which its text has only the calls.
+    pub(crate) fn calls_macros(&self) -> bool {
+        self.calls_macros
+    }
+
     /// The line around a place of this statement's text.
     pub(crate) fn excerpt(&self, local: Position) -> Excerpt {
         Excerpt::new(&self.text, self.start, local)
@@ -50,6 +64,7 @@ impl From<&str> for Statement {
             offset: 0,
             start: Position::START,
             complete: true,
+            calls_macros: false,
         }
     }
 }
@@ -134,6 +149,7 @@ impl Lines<'_> {
             offset: from,
             start: self.position,
             complete,
+            calls_macros: false,
         }
     }
 }

@@ -74,10 +74,13 @@ fn what_is_not_imported_is_told_by_its_name() {
         let database = database(1, 1);
         let session = database.session();
         for (more, expected) in [
-            ("CREATE MACRO m (x) AS ((x + 1));", "IMPORT of CREATE MACRO"),
             (
                 "CREATE TYPE mood AS ENUM ( 'a', 'b' );",
                 "IMPORT of CREATE TYPE",
+            ),
+            (
+                "CREATE MACRO m(x) AS (SELECT max(id) FROM nosuch);",
+                "table \"nosuch\" does not exist",
             ),
         ] {
             let copied = tempfile::tempdir().unwrap();
@@ -92,6 +95,7 @@ fn what_is_not_imported_is_told_by_its_name() {
             let error = session.execute(import).await.err().unwrap().to_string();
             assert!(error.contains(expected), "{error}");
             assert_eq!(must(&session, "SHOW TABLES").await, 0, "nothing stays");
+            assert_eq!(must(&session, "FROM eris.macros").await, 0, "nothing stays");
         }
     });
 }

@@ -12,6 +12,7 @@ mod file_rows;
 mod files;
 mod indexes;
 mod introspection;
+mod macros;
 mod memory;
 mod race;
 mod references;

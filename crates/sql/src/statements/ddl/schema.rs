@@ -139,6 +139,17 @@ pub(super) async fn drop(
                 )
                 .with_hint(Some("DROP SCHEMA … CASCADE drops all that is in it")));
             }
+            let mut macros = change.macros();
+            let named = macros.find(|named| named.name.schema == *schema);
+            if let (Some(named), false) = (named, cascade) {
+                let name = &named.name;
+                return Err(SqlError::invalid(
+                    Mistake::DependentObjects,
+                    format!("schema \"{schema}\" is not empty: it has macro \"{name}\""),
+                )
+                .with_hint(Some("DROP SCHEMA … CASCADE drops all that is in it")));
+            }
+            std::mem::drop(macros);
             sequence::check_unused(&change, &sequences, |table| {
                 schemas.contains(&table.name.schema)
             })?;

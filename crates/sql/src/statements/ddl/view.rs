@@ -1,6 +1,6 @@
 //! CREATE VIEW.
 
-use crate::catalog::{SCHEMA, TableOrView, View, ViewDependency};
+use crate::catalog::{RelationName, SCHEMA, TableOrView, View, ViewDependency};
 use crate::context::StatementContext;
 use crate::error::{Mistake, SqlError};
 use crate::plan::answers::{self, MayRead};
@@ -8,10 +8,11 @@ use crate::plan::files;
 use crate::plan::planning;
 use crate::plan::resolve::NameScope;
 use crate::running::outcome::Begun;
-use crate::statements::ddl::qualify::qualified;
 use crate::statements::ddl::{check_schema, dependents, excerpt, excerpt_of, exists};
-use crate::text::identifier::normalize;
+use crate::text::identifier::{last_name, normalize};
+use crate::text::macros::printable;
 use crate::text::parse::{after_as, planning_error};
+use crate::text::qualify::{Kind, qualify};
 use crate::text::rewrite::rewrite;
 use crate::text::statement::Statement;
 use datafusion::arrow::datatypes::{Field, Schema};
@@ -97,10 +98,17 @@ pub(super) async fn create(
     let plan = plan.and_then(|plan| state.optimize(&plan));
     let plan = plan.map_err(|error| planning_error(error, statement, &state))?;
     let text = match (&*context.current_schema, after_as(statement)) {
-        (SCHEMA, Some(text)) => text,
+        // What macros stand for is in the tree only.
+        (SCHEMA, Some(text)) if !statement.calls_macros() => text,
         (schema, _) => {
-            let reads: Vec<_> = reads.iter().map(|read| read.name.clone()).collect();
-            qualified(&create.query, schema, &reads).to_string()
+            let mut query = create.query.clone();
+            qualify(&mut *query, |kind, name| {
+                let full = RelationName::new(schema, last_name(name)?);
+                let is_read = reads.iter().any(|read| read.name == full);
+                (kind == Kind::Relation && is_read).then(|| schema.to_owned())
+            });
+            printable(&*query, "view").map_err(|error| error.at(place()))?;
+            query.to_string()
         }
     };
     let view = Arc::new(View {

@@ -77,6 +77,9 @@ pub(super) async fn run(context: &StatementContext, export: Export) -> Result<Be
     for (_, statement) in script::views(contents) {
         schema += &format!("{statement};\n");
     }
+    for statement in script::macros(contents) {
+        schema += &format!("{statement};\n");
+    }
     begin_commit()?;
     let texts = vec![(SCHEMA_FILE, schema), (LOAD_FILE, load)];
     directory.finish(texts).await?;

@@ -14,6 +14,7 @@ use crate::running::outcome::Begun;
 use crate::statements::ddl;
 use crate::statements::ddl::{exists, release};
 use crate::text::identifier::normalize;
+use crate::text::macros::{self, MacroStatement};
 use crate::text::parse::parse;
 use crate::text::statement::{Statement, split};
 use crate::write::locks;
@@ -39,19 +40,23 @@ pub(super) async fn run(context: &StatementContext, directory: &str) -> Result<B
     for text in &schema {
         let wrong = |error: SqlError| in_file(&schema_file, &error);
         reject_unknown(text).map_err(wrong)?;
-        let made = Made::by(context, &parse(text).map_err(wrong)?, text).map_err(wrong)?;
+        let made = match macros::parse(text).map_err(wrong)? {
+            Some(parsed) => Made::by_macro(context, &parsed, text).map_err(wrong)?,
+            None => Made::by(context, &parse(text).map_err(wrong)?, text).map_err(wrong)?,
+        };
         made.reject_existing(context)?;
         creates.push((made, text));
     }
     for (made, _) in &creates {
         let (what, of) = match made {
             Made::Index(table) => ("an index", table),
-            Made::Comment(of) => ("a comment", of),
+            Made::Comment(of) | Made::MacroComment(of, _) => ("a comment", of),
             _ => continue,
         };
         let is_made = |(other, _): &(Made, _)| match other {
-            Made::Table(name) => name == of,
+            Made::Table(name) => name == of && !matches!(made, Made::MacroComment(..)),
             Made::View(name) => name == of && matches!(made, Made::Comment(_)),
+            Made::Macro(name, is_table) => *made == Made::MacroComment(name.clone(), *is_table),
             _ => false,
         };
         if !creates.iter().any(is_made) {
@@ -59,17 +64,28 @@ pub(super) async fn run(context: &StatementContext, directory: &str) -> Result<B
             return Err(failed(&schema_file, reason).with_hint(Some("nothing has been imported")));
         }
     }
-    let is_late =
-        |made: &Made| !matches!(made, Made::Schema(_) | Made::Sequence(_) | Made::Table(_));
-    let (late, others): (Vec<_>, Vec<_>) = creates.into_iter().partition(|(made, _)| is_late(made));
+    let is_late = |made: &Made| {
+        use Made::{Macro, Schema, Sequence, Table};
+        !matches!(made, Schema(_) | Sequence(_) | Table(_) | Macro(..))
+    };
+    let (mut late, others): (Vec<_>, Vec<_>) =
+        creates.into_iter().partition(|(made, _)| is_late(made));
     let mut created = Created {
         context: context.clone(),
         made: Vec::new(),
     };
     let imported = async {
         for (made, text) in others {
-            if create(context, text, &schema_file).await? {
-                created.made.push(made);
+            match attempt(context, text).await {
+                Ok(true) => created.made.push(made),
+                Ok(false) => {}
+                // Tables may call macros, and macros may read tables.
+                Err(error)
+                    if matches!(made, Made::Macro(..)) && error.is(Mistake::UndefinedTable) =>
+                {
+                    late.push((made, text));
+                }
+                Err(error) => return Err(in_file(&schema_file, &error)),
             }
         }
         for text in &load {
@@ -115,10 +131,14 @@ enum Made {
     Sequence(RelationName),
     Table(RelationName),
     View(RelationName),
+    /// And whether it is called in FROM.
+    Macro(RelationName, bool),
     /// Of this table, with which it goes.
     Index(RelationName),
     /// Of this table or view, with which it goes.
     Comment(RelationName),
+    /// Of this macro, with which it goes.
+    MacroComment(RelationName, bool),
     /// Of this schema, and what was said of it before.
     SchemaComment(String, Option<String>),
 }
@@ -177,12 +197,47 @@ impl Made {
         }
     }
 
+    fn by_macro(
+        context: &StatementContext,
+        parsed: &MacroStatement,
+        text: &Statement,
+    ) -> Result<Self, SqlError> {
+        match parsed {
+            MacroStatement::Create(create) => {
+                let name = context.new_name(&create.name, false, text)?;
+                Ok(Made::Macro(name, create.is_table()))
+            }
+            MacroStatement::Comment { name, is_table, .. } => Ok(Made::MacroComment(
+                context.new_name(name, false, text)?,
+                *is_table,
+            )),
+            MacroStatement::Drop { .. } => Err(SqlError::not_supported("IMPORT of DROP MACRO")),
+        }
+    }
+
     fn reject_existing(&self, context: &StatementContext) -> Result<(), SqlError> {
         let contents = context.catalog.contents();
         let (kind, name) = match self {
             // It is shared with what is there.
-            Made::Schema(_) | Made::Index(_) | Made::Comment(_) | Made::SchemaComment(..) => {
+            Made::Schema(_)
+            | Made::Index(_)
+            | Made::Comment(_)
+            | Made::MacroComment(..)
+            | Made::SchemaComment(..) => {
                 return Ok(());
+            }
+            Made::Macro(name, is_table) => {
+                return match contents.macro_named(name, *is_table) {
+                    None => Ok(()),
+                    Some(_) => {
+                        let table = if *is_table { "TABLE " } else { "" };
+                        let name_text = name.sql();
+                        let hint = format!(
+                            "DROP MACRO {table}{name_text} first; nothing has been imported"
+                        );
+                        Err(exists("macro", name, Some(&hint)))
+                    }
+                };
             }
             Made::Sequence(name) => {
                 return match contents.sequence(name) {
@@ -226,7 +281,18 @@ async fn create(
 
 /// The same, with the error as it is.
 async fn attempt(context: &StatementContext, text: &Statement) -> Result<bool, SqlError> {
-    let parsed = parse(text)?;
+    if let Some(parsed) = macros::parse(text)? {
+        let begun = STATEMENT.scope(
+            CancelToken::new(None),
+            ddl::macros::run(context, parsed, text),
+        );
+        return Box::pin(begun).await.map(|_| true);
+    }
+    let mut parsed = parse(text)?;
+    let expanded = context
+        .put_macros_in(&mut parsed, text)?
+        .then(|| text.calling_macros());
+    let text = expanded.as_ref().unwrap_or(text);
     if let ast::Statement::CreateSchema {
         schema_name: SchemaName::Simple(name),
         ..
@@ -246,7 +312,7 @@ fn reject_unknown(text: &Statement) -> Result<(), SqlError> {
     let words = text.text().split_whitespace().take(2);
     let words: Vec<String> = words.map(str::to_uppercase).collect();
     match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["CREATE", "MACRO" | "FUNCTION" | "TYPE"] => Err(SqlError::not_supported(format!(
+        ["CREATE", "TYPE"] => Err(SqlError::not_supported(format!(
             "IMPORT of {}",
             words.join(" ")
         ))),
@@ -355,12 +421,13 @@ impl Created {
                 }
                 Made::Table(name) | Made::View(name) => change.drop_relation(name),
                 Made::Sequence(name) => change.remove_sequence(name),
+                Made::Macro(name, is_table) => change.remove_macro(name, *is_table),
                 Made::SchemaComment(name, before) => {
                     if change.has_schema(name) {
                         change.comment_on_schema(name, before.clone());
                     }
                 }
-                Made::Index(_) | Made::Comment(_) => {}
+                Made::Index(_) | Made::Comment(_) | Made::MacroComment(..) => {}
             }
         }
         change.publish();

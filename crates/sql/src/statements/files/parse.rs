@@ -27,6 +27,19 @@ pub(crate) enum FileStatement {
     Import(String),
 }
 
+impl FileStatement {
+    /// The query whose rows are written.
+    pub fn query_mut(&mut self) -> Option<&mut Query> {
+        match self {
+            FileStatement::CopyTo(CopyTo {
+                source: CopySource::Query(query),
+                ..
+            }) => Some(query),
+            _ => None,
+        }
+    }
+}
+
 pub(crate) struct CopyFrom {
     pub table: ObjectName,
     pub columns: Vec<Ident>,

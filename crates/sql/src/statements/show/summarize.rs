@@ -155,8 +155,11 @@ fn figures(name: &str, data_type: &DataType) -> [String; FIGURES] {
             )
         }
         DataType::Date32 | DataType::Date64 | DataType::Timestamp(..) => {
-            let micros = format!("CAST(CAST(CAST({name} AS TIMESTAMP) AS BIGINT) AS DOUBLE)");
-            let time = |value: String| format!("CAST(CAST(round({value}) AS BIGINT) AS TIMESTAMP)");
+            let micros = format!("CAST(epoch_us(CAST({name} AS TIMESTAMP)) AS DOUBLE)");
+            let time = |value: String| {
+                let micros = format!("CAST(round({value}) AS BIGINT)");
+                format!("arrow_cast({micros}, 'Timestamp(Microsecond, None)')")
+            };
             let back = |value: String| match data_type {
                 DataType::Date32 => format!("CAST({} AS DATE)", time(value)),
                 _ => time(value),

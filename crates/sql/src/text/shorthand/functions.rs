@@ -87,7 +87,7 @@ pub(super) const EXPRESSIONS: [(&str, &str); 66] = [
     ),
     (
         "parse_filename",
-        "array_element(string_to_array($1, '/'), -1)",
+        "regexp_replace($1, '^.*[/\\\\]', '', 's')",
     ),
     ("sha256", "encode(sha256($1), 'hex')"),
     (
