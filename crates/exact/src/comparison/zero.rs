@@ -90,6 +90,7 @@ fn rewrite(mut expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
         }
         _ => false,
     };
+    // Comparisons of nested values are another repair, and share this walk: both come when types are known.
     match nested::compared(&expr, schema) {
         Some(compared) => Transformed::yes(compared),
         None => Transformed::new_transformed(expr, changed),
