@@ -1,8 +1,8 @@
-//! Functions of one argument, a constant or a column.
+//! Columns of plans: names for new ones, and functions of them.
 
 use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::datatypes::DataType;
-use datafusion::common::{Result, ScalarValue};
+use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
@@ -81,4 +81,13 @@ pub(crate) fn of_column(
             ColumnarValue::Scalar(ScalarValue::try_from_array(&result, 0)?)
         }
     })
+}
+
+/// What names of new columns can begin with: no column of the input has such a name.
+pub(crate) fn unused_prefix(wanted: &str, input: &DFSchema) -> String {
+    let mut prefix = wanted.to_owned();
+    while (input.fields().iter()).any(|field| field.name().starts_with(&prefix)) {
+        prefix.push('_');
+    }
+    prefix
 }

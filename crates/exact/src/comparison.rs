@@ -2,6 +2,7 @@
 
 pub(crate) mod coalesce;
 pub(crate) mod common_type;
+mod in_list;
 mod interval;
 pub(crate) mod interval_keys;
 pub(crate) mod membership;

@@ -1,6 +1,8 @@
 //! Dates and times as strings, and strings as dates and times.
 
 pub(crate) mod age;
+pub(crate) mod bin;
+pub(crate) mod bucket;
 pub(crate) mod difference;
 pub(crate) mod epoch;
 mod part;

@@ -23,6 +23,8 @@
 //! | `arithmetic::real` | a cast of a DOUBLE to REAL fails instead of becoming infinite |
 //! | `arithmetic::timestamp_string` | a timestamp as a string has a blank between day and time |
 //! | `datetime::age` | adds `age` |
+//! | `datetime::bin` | `date_bin` rejects a width of nothing or less |
+//! | `datetime::bucket` | adds `time_bucket` |
 //! | `datetime::difference` | adds `date_diff` and `date_sub` |
 //! | `datetime::epoch` | the seconds of an interval are those of years of 365¼ days |
 //! | `datetime::to_char` | `to_char` has PostgreSQL's patterns |
@@ -41,6 +43,7 @@
 //! | `comparison::nan` | all NaN are one value, greater than any number |
 //! | `comparison::mixed` | DECIMAL beside DOUBLE is DOUBLE, DATE beside TIMESTAMP is TIMESTAMP |
 //! | `comparison::timestamp` | a timestamp is compared with all digits of a constant |
+//! | `comparison::in_list` | CASE in a list of IN has the value that it has in the row |
 //! | `comparison::interval` | intervals are compared by how long they are |
 //! | `comparison::interval_keys` | intervals sort, group and join by how long they are |
 //! | `comparison::membership` | `IN (SELECT …)` is NULL where SQL says so |
@@ -55,6 +58,8 @@
 //! | `aggregate::extreme_row` | adds `max_by` and `min_by` |
 //! | `aggregate::mode` | adds `mode` |
 //! | `aggregate::group_keys` | groups by a key that was unique before a join keep all their columns |
+//! | `aggregate::ordered_list` | `array_agg` heeds its order beside others |
+//! | `aggregate::grouping_sets` | keys of grouping sets may be any expression |
 //! | `aggregate::repeated_keys` | a sort key may be named twice |
 //! | `aggregate::held_filter` | a condition without columns stays above an aggregate |
 //! | `aggregate::single_distinct` | `count(DISTINCT x)` beside a sum of decimals |
@@ -72,6 +77,7 @@
 //! | `memory::windows` | window functions account for the input that they keep |
 //! | `memory::spill` | spilled files have a limit, are counted, and never outlive their process for long |
 //! | `no_columns` | rows without columns can be sorted |
+//! | `sort_keys` | rows can be sorted by any expression |
 //! | `formatting` | adds `printf` and `format` |
 //! | `hash` | adds `hash` |
 //! | `lists` | the length of a list is that of the list, not of its text |
@@ -108,6 +114,7 @@ mod replaced;
 mod replacement;
 mod rules;
 pub mod scalar;
+mod sort_keys;
 mod state;
 pub mod text;
 pub mod types;

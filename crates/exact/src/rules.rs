@@ -1,6 +1,7 @@
 //! DataFusion's rules with the repairs in place.
 
 use crate::aggregate::group_keys::SeparateGroups;
+use crate::aggregate::grouping_sets::GroupingSets;
 use crate::aggregate::held_filter::stays_above;
 use crate::aggregate::repeated_keys::OmitRepeatedKeys;
 use crate::aggregate::single_distinct::sums_decimals;
@@ -20,6 +21,7 @@ use crate::memory::cut::CutBatches;
 use crate::memory::view_keys::ViewKeys;
 use crate::memory::windows::AccountWindows;
 use crate::no_columns::LimitWithoutColumns;
+use crate::sort_keys::SortKeys;
 use crate::written::WrittenTypes;
 use datafusion::optimizer::OptimizerRule;
 use datafusion::optimizer::analyzer::{Analyzer, AnalyzerRule};
@@ -43,7 +45,8 @@ pub type PhysicalRule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 pub(crate) fn analyzer_rules(budget: &Budget) -> Vec<Analysis> {
     let mut rules = Analyzer::new().rules;
     rules.insert(0, Arc::new(MarkedJoins));
-    rules.insert(1, Arc::new(WrittenTypes));
+    rules.insert(1, Arc::new(GroupingSets));
+    rules.insert(2, Arc::new(WrittenTypes));
     rules.push(Arc::new(OmitRepeatedKeys));
     rules.push(Arc::new(ExactArithmetic::new(budget)));
     rules.push(Arc::new(OneZero));
@@ -75,6 +78,11 @@ pub(crate) fn optimizer_rules() -> Vec<LogicalRule> {
     let keys = EqualKeys::default();
     let place = rules.iter().position(|rule| rule.name() == keys.name());
     rules[place.expect("DataFusion has this rule")] = Arc::new(keys);
+    let place = rules
+        .iter()
+        .position(|rule| rule.name() == "simplify_expressions");
+    let place = place.expect("DataFusion has this rule");
+    rules.insert(place + 1, Arc::new(SortKeys));
     let place = rules
         .iter()
         .position(|rule| rule.name() == "push_down_filter");

@@ -8,10 +8,13 @@ use crate::aggregate::cast_names::CastNames;
 use crate::aggregate::extreme::Extreme;
 use crate::aggregate::extreme_row::ExtremeRow;
 use crate::aggregate::mode::Mode;
+use crate::aggregate::ordered_list::OrderedList;
 use crate::aggregate::sum::ExactSum;
 use crate::arithmetic::interval::IntervalOperators;
 use crate::comparison::coalesce::Coalesce;
 use crate::datetime::age::Age;
+use crate::datetime::bin::Binned;
+use crate::datetime::bucket::TimeBucket;
 use crate::datetime::difference::{Counted, Difference};
 use crate::datetime::series::Series;
 use crate::datetime::strptime::Strptime;
@@ -91,6 +94,7 @@ pub fn session_state(
         AggregateUDF::from(ExtremeRow::greatest()),
         AggregateUDF::from(ExtremeRow::least()),
         AggregateUDF::from(Mode::default()),
+        AggregateUDF::from(OrderedList::default()),
     ] {
         state.register_udaf(Arc::new(function))?;
     }
@@ -105,6 +109,8 @@ pub fn session_state(
         ScalarUDF::from(RandomUuid::default()),
         ScalarUDF::from(OctetLength::default()),
         ScalarUDF::from(Age::default()),
+        ScalarUDF::from(TimeBucket::default()),
+        ScalarUDF::from(Binned::default()),
         ScalarUDF::from(Truncated::default()),
         ScalarUDF::from(Strptime::new(false)),
         ScalarUDF::from(Strptime::new(true)),
@@ -152,6 +158,9 @@ pub fn session_config() -> SessionConfig {
     let mut config = SessionConfig::new();
     let options = config.options_mut();
     options.execution.time_zone = Some(ZONE.into());
+    // In `CASE WHEN a > b THEN a ELSE 0 END` only a logical plan knows that `a` is never NULL. As keys and arguments of
+    // aggregates such expressions would be rejected for the difference.
+    options.execution.skip_physical_aggregate_schema_check = true;
     options.execution.parquet.pushdown_filters = true;
     options.execution.parquet.reorder_filters = true;
     options.execution.sort_spill_reservation_bytes = MERGE_BYTES;

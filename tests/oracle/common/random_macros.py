@@ -1,6 +1,6 @@
-"""Random macros that call each other, and queries that call them: in lists, conditions, aggregates, windows, joins and FROM.
+"""Random macros that call each other, and queries that call them: in lists, conditions, aggregates, windows, joins and FROM, and as
+keys of groups, sorts and windows.
 
-Keys of groups and sorts are columns: DataFusion rejects some plans whose keys are long expressions, with macros or without.
 Columns are called by their tables everywhere: DuckDB takes some of those that are not for columns within the macro.
 """
 
@@ -77,7 +77,7 @@ class MacroGenerator:
         source, o = self.part("o")
         values = [f"CAST({o(suffix)} AS BIGINT)" for suffix in self.random.sample(COLUMNS, 2)]
         call = lambda: self.call(values)
-        kind = self.random.randrange(6)
+        kind = self.random.randrange(10)
         if kind == 0:
             return Query(f"SELECT {o('id')} AS c0, {call()} AS c1, {call()} + 1 AS c2 FROM {source}")
         if kind == 1:
@@ -89,4 +89,15 @@ class MacroGenerator:
         if kind == 4:
             table = f"rows_of({self.random.randint(-5, 5)})" if self.random.random() < 0.5 else f"rows_of({self.random.randint(-5, 5)}, least := 0)"
             return Query(f"SELECT t.k AS c0, t.v AS c1, {o('id')} AS c2 FROM {table} AS t JOIN {source} ON t.k = {o('id')} AND t.v < {call()}")
-        return Query(f"SELECT c0, sum({self.call(['c0', 'c1'])}) OVER (PARTITION BY c0) AS c2 FROM (SELECT CAST({o('i8')} AS BIGINT) AS c0, {call()} AS c1 FROM {source}) AS s")
+        if kind == 5:
+            return Query(f"SELECT c0, sum({self.call(['c0', 'c1'])}) OVER (PARTITION BY c0) AS c2 FROM (SELECT CAST({o('i8')} AS BIGINT) AS c0, {call()} AS c1 FROM {source}) AS s")
+        key = lambda: self.random.choice([call(), f"abs({call()})", f"{call()} > {self.random.randint(-9, 9)}", f"-({call()})"])
+        direction = lambda: self.random.choice(["ASC", "DESC"]) + self.random.choice([" NULLS FIRST", " NULLS LAST"])
+        order = lambda: f"{key()} {direction()}, {key()} {direction()}, {o('id')}"
+        if kind == 6:
+            return Query(f"SELECT {o('id')} AS c0, {call()} AS c1 FROM {source} ORDER BY {order()} LIMIT {self.random.randint(1, 20)}")
+        if kind == 7:
+            return Query(f"SELECT {o('id')} AS c0, row_number() OVER (PARTITION BY {key()} ORDER BY {order()}) AS c1, sum({call()}) OVER (ORDER BY {order()}) AS c2 FROM {source}")
+        if kind == 8:
+            return Query(f"SELECT string_agg(CAST({o('id')} AS VARCHAR), ',' ORDER BY {order()}) AS c0, count(*) AS c1 FROM {source} GROUP BY {o('fk')}")
+        return Query(f"SELECT {(one := key())} AS c0, max({call()}) AS c1, count({call()}) AS c2 FROM {source} GROUP BY {one}")

@@ -5,7 +5,7 @@
 //! before 0.0 there, whatever the next sort key says. Here the keys get their zeros without a sign. Groups and joins
 //! need no repair.
 
-use super::nested;
+use super::{in_list, nested};
 use crate::columns::ColumnFunction;
 use crate::walk::{rewrite_expressions, rewrite_nodes};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, ListArray, StructArray};
@@ -15,7 +15,7 @@ use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::config::ConfigOptions;
 use datafusion::logical_expr::expr::{BinaryExpr, Case, InList};
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, ScalarUDF};
+use datafusion::logical_expr::{Distinct, Expr, ExprSchemable, LogicalPlan, ScalarUDF};
 use datafusion::optimizer::analyzer::AnalyzerRule;
 use std::mem::take;
 use std::sync::{Arc, LazyLock};
@@ -35,6 +35,14 @@ impl AnalyzerRule for OneZero {
                     LogicalPlan::Sort(sort),
                     changed,
                 ))
+            }
+            LogicalPlan::Distinct(Distinct::On(mut distinct)) => {
+                let schema = Arc::clone(distinct.input.schema());
+                let changed = one_zero(distinct.on_expr.iter_mut(), &schema);
+                let keys = distinct.sort_expr.iter_mut().flatten();
+                let changed = one_zero(keys.map(|key| &mut key.expr), &schema) | changed;
+                let node = LogicalPlan::Distinct(Distinct::On(distinct));
+                Ok(Transformed::new_transformed(node, changed))
             }
             other => rewrite_expressions(other, &|expr, schema| Ok(rewrite(expr, schema))),
         })
@@ -90,7 +98,10 @@ fn rewrite(mut expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
         }
         _ => false,
     };
-    // Comparisons of nested values are another repair, and share this walk: both come when types are known.
+    // Two other repairs share this walk, for they come when types are known, too.
+    if let Some(written) = in_list::written_out(&expr) {
+        return Transformed::yes(written);
+    }
     match nested::compared(&expr, schema) {
         Some(compared) => Transformed::yes(compared),
         None => Transformed::new_transformed(expr, changed),

@@ -1,11 +1,11 @@
 //! Parts of a calendar, by their names.
 
 use super::age;
-use chrono::{DateTime, Datelike, Days, NaiveDate, NaiveDateTime, Weekday};
+use chrono::{DateTime, Datelike, Days, Months, NaiveDate, NaiveDateTime, Weekday};
 use datafusion::common::{DataFusionError, Result, exec_datafusion_err};
 
 const SECOND: i64 = 1_000_000;
-const DAY: i64 = 86_400 * SECOND;
+pub(super) const DAY: i64 = 86_400 * SECOND;
 
 /// A part of a calendar.
 #[derive(Clone, Copy)]
@@ -65,10 +65,6 @@ impl Part {
     /// When the one begins in which this time is.
     pub fn begin(self, micros: i64) -> Result<i64> {
         let number = self.number(micros)?;
-        let month = |months: i64| {
-            let year = i32::try_from(months.div_euclid(12)).ok()?;
-            NaiveDate::from_ymd_opt(year, months.rem_euclid(12) as u32 + 1, 1)
-        };
         let first = match self {
             Part::Years(years) => month(12 * years * number),
             Part::IsoYear => {
@@ -79,9 +75,7 @@ impl Part {
             Part::Week => return Ok((number * 7 - 3) * DAY),
             Part::Time(unit) => return Ok(number * unit),
         };
-        let midnight = first.and_then(|first| first.and_hms_opt(0, 0, 0));
-        let midnight = midnight.ok_or_else(out_of_range)?;
-        Ok(midnight.and_utc().timestamp_micros())
+        midnight(first)
     }
 
     /// How many have passed.
@@ -97,6 +91,38 @@ impl Part {
             Part::Time(unit) => (end - start) / unit,
         })
     }
+}
+
+/// The first day of a month, as [`Part::number`] counts them.
+fn month(months: i64) -> Option<NaiveDate> {
+    let year = i32::try_from(months.div_euclid(12)).ok()?;
+    NaiveDate::from_ymd_opt(year, months.rem_euclid(12) as u32 + 1, 1)
+}
+
+/// When this month begins.
+pub(super) fn month_begin(months: i64) -> Result<i64> {
+    midnight(month(months))
+}
+
+fn midnight(day: Option<NaiveDate>) -> Result<i64> {
+    let midnight = day.and_then(|day| day.and_hms_opt(0, 0, 0));
+    let midnight = midnight.ok_or_else(out_of_range)?;
+    Ok(midnight.and_utc().timestamp_micros())
+}
+
+/// The same day and time so many months later, or the last day of a shorter month.
+pub(super) fn months_later(micros: i64, months: i64) -> Result<i64> {
+    if months == 0 {
+        return Ok(micros);
+    }
+    let time = at(micros)?;
+    let number = u32::try_from(months.unsigned_abs()).ok().map(Months::new);
+    let later = number.and_then(|number| match months > 0 {
+        true => time.checked_add_months(number),
+        false => time.checked_sub_months(number),
+    });
+    let later = later.ok_or_else(out_of_range)?;
+    Ok(later.and_utc().timestamp_micros())
 }
 
 /// Whole months. From a month's last day they end with the last day of a shorter one.
@@ -118,7 +144,7 @@ fn at(micros: i64) -> Result<NaiveDateTime> {
     time.map(|time| time.naive_utc()).ok_or_else(out_of_range)
 }
 
-fn out_of_range() -> DataFusionError {
+pub(super) fn out_of_range() -> DataFusionError {
     exec_datafusion_err!("a timestamp is out of range")
 }
 

@@ -8,13 +8,15 @@
 //! Groups may leave memory for files. They are read by the thousand again, whatever they take. So wide groups stay, and
 //! the statement fails where they have no room.
 //!
-//! **Stands for** DataFusion's function, which copies all strings, and only then frees them.
+//! **Stands for** DataFusion's function, which copies all strings, and only then frees them. It also rejects two of
+//! different orders, though each sorts its strings itself, and sorts distinct ones the wrong way round beside others.
 
 use datafusion::arrow::array::{ArrayRef, AsArray, BooleanArray, LargeStringBuilder};
 use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::functions_aggregate::string_agg::StringAgg;
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
+use datafusion::logical_expr::utils::AggregateOrderSensitivity;
 use datafusion::logical_expr::{
     Accumulator, AggregateUDFImpl, Documentation, EmitTo, GroupsAccumulator, ReversedUDAF,
     Signature,
@@ -101,8 +103,20 @@ impl AggregateUDFImpl for PiecewiseStringAgg {
         }))
     }
 
+    fn order_sensitivity(&self) -> AggregateOrderSensitivity {
+        AggregateOrderSensitivity::SoftRequirement
+    }
+
+    fn with_beneficial_ordering(
+        self: Arc<Self>,
+        _: bool,
+    ) -> Result<Option<Arc<dyn AggregateUDFImpl>>> {
+        // It sorts what comes sorted, too.
+        Ok(Some(self))
+    }
+
     fn reverse_expr(&self) -> ReversedUDAF {
-        self.other.reverse_expr()
+        ReversedUDAF::NotSupported
     }
 
     fn documentation(&self) -> Option<&Documentation> {

@@ -17,7 +17,9 @@ use crate::text::intervals;
 use crate::text::named_windows;
 use crate::text::parse::STRUCT;
 use crate::text::values;
-use aggregates::{ANY, aggregate_of_list, is_sorted, with_comma, without_null};
+use aggregates::{
+    ANY, aggregate_of_list, is_sorted, with_comma, without_constant_keys, without_null,
+};
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, Array, BinaryOperator, DateTimeField, ExcludeSelectItem, Expr, Fetch, Function,
     FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Ident, LimitClause, ObjectName,
@@ -252,6 +254,7 @@ fn fetch_first(query: &mut Query) {
 
 /// A function under its own name, or the expression that it stands for.
 fn call(function: &mut Function) -> Option<Expr> {
+    without_constant_keys(function);
     let [part] = &function.name.0[..] else {
         return None;
     };
@@ -304,9 +307,6 @@ fn call(function: &mut Function) -> Option<Expr> {
         _ => None,
     });
     let arguments = arguments.collect::<Option<Vec<_>>>()?;
-    if name == "time_bucket" && arguments.first().is_some_and(is_of_months) {
-        name = "time_bucket_of_months".to_owned();
-    }
     if QUANTILES.contains(&name.as_str())
         && let [value, Expr::Array(fractions)] = &arguments[..]
     {
@@ -416,13 +416,6 @@ fn quantiles(function: &Function, name: &str, value: &Expr, fractions: &Array) -
         elem: each.collect(),
         named: fractions.named,
     })
-}
-
-/// Whether an interval is written in months, or in units of months.
-fn is_of_months(interval: &Expr) -> bool {
-    let written = interval.to_string().to_lowercase();
-    let units = ["mon", "quarter", "year", "decade", "centur", "millen"];
-    units.iter().any(|unit| written.contains(unit))
 }
 
 /// The field in `{'a': 1}.a` as a string, which the planner wants.

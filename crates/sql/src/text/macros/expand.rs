@@ -77,10 +77,13 @@ struct Expansion<'a> {
     /// How many macros have been put in.
     calls: usize,
     /// The macros whose bodies are looked at, innermost last.
-    running: Vec<String>,
+    running: Vec<Running>,
     /// How deep the calls of these stand in what is around them.
     levels: usize,
 }
+
+/// A macro whose body is looked at: its schema, its name, and whether it is a table. All three tell it from others.
+type Running = (String, String, bool);
 
 /// An argument.
 struct Slot {
@@ -135,7 +138,10 @@ impl Expansion<'_> {
             let message = format!("more than {MOST_CALLS} calls of macros");
             return Err(SqlError::invalid(Mistake::TooComplex, message));
         }
-        if self.running.contains(name) {
+        let (form, args) = called.form(args)?;
+        let is_table = matches!(form.body, Body::Table(_));
+        let running = (called.schema.clone(), name.clone(), is_table);
+        if self.running.contains(&running) {
             let message = format!("macro \"{name}\" calls itself");
             return Err(SqlError::invalid(Mistake::InvalidObjectDefinition, message));
         }
@@ -143,10 +149,9 @@ impl Expansion<'_> {
             let message = format!("an expression of more than {LEVELS} levels, macros put in");
             return Err(SqlError::invalid(Mistake::TooComplex, message));
         }
-        let (form, args) = called.form(args)?;
         let mut body = form.body.clone();
         let captures = body.can_capture();
-        self.running.push(name.clone());
+        self.running.push(running);
         if self.running.len() > MOST_NESTED {
             let message = format!("macros that call each other more than {MOST_NESTED} deep");
             return Err(SqlError::invalid(Mistake::TooComplex, message));

@@ -18,6 +18,22 @@ pub(super) fn is_sorted(function: &Function) -> bool {
     }
 }
 
+/// Drops numbers from the order of an aggregate's rows. The planner takes them for columns of FROM.
+pub(super) fn without_constant_keys(function: &mut Function) {
+    let FunctionArguments::List(list) = &mut function.args else {
+        return;
+    };
+    for clause in &mut list.clauses {
+        if let FunctionArgumentClause::OrderBy(keys) = clause {
+            keys.retain(|key| !matches!(&key.expr, Expr::Value(value) if matches!(value.value, Value::Number(..))));
+        }
+    }
+    list.clauses.retain(|clause| match clause {
+        FunctionArgumentClause::OrderBy(keys) => !keys.is_empty(),
+        _ => true,
+    });
+}
+
 /// Lets the aggregate see no NULL.
 pub(super) fn without_null(function: &mut Function) {
     let FunctionArguments::List(list) = &function.args else {

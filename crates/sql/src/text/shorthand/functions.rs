@@ -36,7 +36,7 @@ pub(super) const NAMES: [(&str, &str); 31] = [
 ];
 
 /// Functions of as many arguments as the highest number, as expressions over them.
-pub(super) const EXPRESSIONS: [(&str, &str); 66] = [
+pub(super) const EXPRESSIONS: [(&str, &str); 64] = [
     ("year", "date_part('year', $1)"),
     ("quarter", "date_part('quarter', $1)"),
     ("month", "date_part('month', $1)"),
@@ -93,12 +93,6 @@ pub(super) const EXPRESSIONS: [(&str, &str); 66] = [
     (
         "make_timestamp",
         "(CAST(make_date($1, $2, $3) AS TIMESTAMP) + CAST($4 || ' hours ' || $5 || ' minutes ' || $6 || ' seconds' AS INTERVAL))",
-    ),
-    // Buckets of days begin with a Monday.
-    ("time_bucket", "date_bin($1, $2, TIMESTAMP '2000-01-03')"),
-    (
-        "time_bucket_of_months",
-        "date_bin($1, $2, TIMESTAMP '2000-01-01')",
     ),
     (
         "list_count",
