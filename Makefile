@@ -165,7 +165,7 @@ nightly: cargo ## the long version: 10,000 seeds, ten minutes of torture, Miri, 
 
 # ---- measurement -----------------------------------------------------------------------------------------------------
 
-.PHONY: rivals bench-machine bench-route bench-index bench-misses bench-balance bench-moves bench-statement bench-keys bench-scan bench-chunk bench-ssb bench-record
+.PHONY: rivals bench-machine bench-route bench-index bench-misses bench-balance bench-moves bench-statement bench-keys bench-pushpull bench-scan bench-chunk bench-ssb bench-record
 bench-machine: build ## bandwidths and latencies of this machine
 	$(ERIS) machine
 
@@ -193,6 +193,9 @@ bench-statement: build ## what a short statement costs
 bench-keys: build venv ## what a primary key costs a load, beside DuckDB (a minute)
 	ERIS=$(ERIS) $(VENV)/bin/python bench/keys.py
 
+bench-pushpull: build ## operations pushed to the data, or data pulled to them, over a paced link, beside the cost model
+	$(ERIS) bench pushpull
+
 bench-scan: build ## column scans beside the memory's bandwidth
 	$(ERIS) bench scan
 
@@ -210,6 +213,7 @@ bench-record: build rivals ## run all without a peer and keep the raw numbers in
 	$(ERIS) bench route --json > $(RESULTS)/route.json
 	$(ERIS) bench index --rivals $(RIVALS) --json > $(RESULTS)/index.json
 	$(ERIS) bench statement --json > $(RESULTS)/statement.json
+	$(ERIS) bench pushpull --json > $(RESULTS)/pushpull.json
 	$(ERIS) bench scan --json > $(RESULTS)/scan.json
 	$(ERIS) bench scan --chunk --json > $(RESULTS)/chunk.json
 	$(ERIS) ssb run --scale $(SCALE) --json > $(RESULTS)/ssb-$(SCALE).json

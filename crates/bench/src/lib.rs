@@ -13,6 +13,7 @@ pub mod balance;
 pub mod index;
 pub mod machine;
 pub mod plot;
+pub mod pushpull;
 pub mod report;
 pub mod route;
 pub mod scan;

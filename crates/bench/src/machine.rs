@@ -1,8 +1,14 @@
 //! The machine that numbers were measured on, and what its memory can deliver: `eris machine`.
 
+mod given;
+
+pub use given::GivenMachine;
+
 use crate::report::{BenchReport, Machine, align, digits};
 use eris_numa::measure::{MeasureError, Measurements, Options, Pair, measure};
-use eris_numa::{Cache, CacheKind, HugePages, Memory, MemoryError, Topology, TransparentHuge};
+use eris_numa::{
+    Cache, CacheKind, HugePages, Memory, MemoryError, Profile, Topology, TransparentHuge,
+};
 use eris_types::NodeId;
 use serde_json::json;
 use std::fmt;
@@ -88,6 +94,13 @@ impl MachineReport {
         } else {
             write!(out, "{self}")
         }
+    }
+
+    /// What was measured, as a profile to keep.
+    pub fn profile(&self) -> Profile {
+        let machine = &self.report.machine;
+        let name = format!("{}, topology {}", machine.cpu, machine.topology);
+        Profile::measured(&name, &self.topology, &self.measurements)
     }
 
     /// [`MachineReport::write`] to standard output.

@@ -101,8 +101,13 @@ pub struct Statements {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Show nodes, cores, distances, caches and page sizes, and measure the memory
-    #[command(after_help = "Examples:\n  eris machine\n  eris machine --json | jq .nodes")]
-    Machine(JsonFlag),
+    #[command(
+        after_help = "ERIS_MACHINE gives the profile of another machine, which is shown instead: a file, or eris-intel, \
+                      eris-amd or eris-sgi, the machines of the ERIS paper.\n\nExamples:\n  eris machine\n  \
+                      eris machine --json | jq .nodes\n  eris machine --save here.toml\n  \
+                      ERIS_MACHINE=eris-amd eris machine"
+    )]
+    Machine(MachineCommand),
 
     /// Generate and run the Star Schema Benchmark
     #[command(subcommand)]
@@ -118,6 +123,16 @@ pub struct JsonFlag {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct MachineCommand {
+    /// Keep bandwidth and latency of each pair of nodes as a profile (TOML)
+    #[arg(long, value_name = "FILE")]
+    pub save: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub output: JsonFlag,
 }
 
 #[derive(Debug, Subcommand)]
@@ -197,6 +212,13 @@ pub struct SsbRun {
 pub enum BenchCommand {
     /// Data commands through the routing layer
     Route(JsonFlag),
+
+    /// Operations pushed to the data, or data pulled to the operation, over a paced link
+    #[command(
+        name = "pushpull",
+        after_help = "Examples:\n  eris bench pushpull\n  eris bench pushpull --records 60000000 --json"
+    )]
+    PushPull(BenchPushPull),
 
     /// Column scans by bit width, predicate and selectivity
     #[command(
@@ -360,6 +382,16 @@ fn exponent(text: &str) -> Result<f64, String> {
         Ok(exponent) if (0.0..=10.0).contains(&exponent) => Ok(exponent),
         _ => Err("an exponent is a number from 0 to 10".to_owned()),
     }
+}
+
+#[derive(Debug, Args)]
+pub struct BenchPushPull {
+    /// Records of the column, 8 bytes each
+    #[arg(long, default_value_t = 16_000_000, value_parser = clap::value_parser!(u64).range(1000..=1 << 32))]
+    pub records: u64,
+
+    #[command(flatten)]
+    pub output: JsonFlag,
 }
 
 #[derive(Debug, Args)]

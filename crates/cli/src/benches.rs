@@ -2,18 +2,21 @@
 
 use crate::allocator;
 use crate::args::{
-    BenchBalance, BenchCommand, BenchIndex, BenchIndexPart, BenchScan, BenchStatement,
+    BenchBalance, BenchCommand, BenchIndex, BenchIndexPart, BenchPushPull, BenchScan,
+    BenchStatement, MachineCommand,
 };
 use eris_bench::balance::{self, BalanceBenchError, BalanceOptions};
 use eris_bench::index::{self, IndexBenchError, IndexOptions, IndexPart};
-use eris_bench::machine::{self, MachineError};
+use eris_bench::machine::{self, GivenMachine, MachineError};
+use eris_bench::pushpull::{self, PushPullOptions};
 use eris_bench::report::BenchReport;
 use eris_bench::route::{self, RouteBenchError, RouteOptions};
 use eris_bench::scan::{self, ScanError, ScanOptions};
 use eris_bench::statement::{self, StatementBenchError, StatementOptions};
 use eris_engine::Settings;
-use eris_numa::{HugePages, Topology};
+use eris_numa::{HugePages, Profile, ProfileError, Topology};
 use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
@@ -28,6 +31,17 @@ pub enum BenchError {
     /// The machine could not be measured.
     #[error(transparent)]
     Machine(#[from] MachineError),
+    /// A profile is given that is none.
+    #[error(transparent)]
+    Profile(#[from] ProfileError),
+    /// The profile cannot be kept.
+    #[error("cannot write the profile {file}: {source}", file = file.display())]
+    Save {
+        /// Where.
+        file: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
     /// Routing could not be measured.
     #[error(transparent)]
     Route(#[from] RouteBenchError),
@@ -56,9 +70,26 @@ impl BenchError {
 }
 
 /// `eris machine`.
-pub fn machine(topology: &Topology, json: bool) -> Result<(), BenchError> {
-    let report = machine::run(topology, HugePages::Auto, &Default::default())?;
-    Ok(report.print(json)?)
+pub fn machine(topology: &Topology, command: &MachineCommand) -> Result<(), BenchError> {
+    let json = command.output.json;
+    let profile = match Profile::given()? {
+        Some(given) => {
+            GivenMachine(given.clone()).print(json)?;
+            given
+        }
+        None => {
+            let report = machine::run(topology, HugePages::Auto, &Default::default())?;
+            report.print(json)?;
+            report.profile()
+        }
+    };
+    if let Some(file) = &command.save {
+        std::fs::write(file, profile.to_toml()).map_err(|source| BenchError::Save {
+            file: file.clone(),
+            source,
+        })?;
+    }
+    Ok(())
 }
 
 /// `eris bench`.
@@ -68,6 +99,13 @@ pub fn run(settings: Settings, bench: &BenchCommand, runtime: &Runtime) -> Resul
             route::run(&settings.topology, RouteOptions::default())?,
             output,
         ),
+        BenchCommand::PushPull(BenchPushPull { records, output }) => {
+            let options = PushPullOptions {
+                records: usize::try_from(*records).expect("it is 64-bit"),
+                runs: RUNS,
+            };
+            (pushpull::run(&settings.topology, options), output)
+        }
         BenchCommand::Scan(BenchScan {
             chunk: true,
             output,

@@ -127,7 +127,7 @@ fn run(cli: Cli, sources: Vec<Source>) -> Result<(), CliError> {
         .build()
         .map_err(CliError::Runtime)?;
     match cli.command {
-        Some(Command::Machine(output)) => Ok(benches::machine(&topology, output.json)?),
+        Some(Command::Machine(machine)) => Ok(benches::machine(&topology, &machine)?),
         Some(Command::Bench(bench)) => Ok(benches::run(settings(topology), &bench, &runtime)?),
         Some(Command::Ssb(args::SsbCommand::Generate(generate))) => Ok(ssb::generate(&generate)?),
         Some(Command::Ssb(args::SsbCommand::Run(run))) => {

@@ -5,7 +5,8 @@
 //! ───────────────────────────────────────────────────────────────
 //!  types · telemetry · [numa: topology → places for AEUs
 //!                             memory   → one manager per node, one budget
-//!                             measure  → bandwidth and latency per pair of nodes]
+//!                             measure  → bandwidth and latency per pair of nodes
+//!                             profile  → the same as a file; paced → links as slow as it says]
 //! ```
 //!
 //! *Topology is a value.* [`Topology::detect`] reads this machine, [`Topology::fake`] makes one up, and nothing above
@@ -47,8 +48,10 @@ mod memory;
 mod node;
 #[cfg_attr(miri, expect(dead_code, reason = "Miri has no such mappings"))]
 mod os;
+mod paced;
 mod pages;
 mod placement;
+mod profile;
 mod slabs;
 mod source;
 mod sysfs;
@@ -63,7 +66,9 @@ pub use clock::thread_cpu_time;
 pub use error::{TOPOLOGY_VARIABLE, TopologyError};
 pub use memory::{Memory, MemoryError, Usage};
 pub use node::NodeMemory;
+pub use paced::{Arrival, PacedLink};
 pub use pages::{HugePool, PageSizes, TransparentHuge};
 pub use placement::{Extent, Placement};
+pub use profile::{Link, MACHINE_VARIABLE, Profile, ProfileError};
 pub use source::HugePages;
 pub use topology::{AeuPlace, Node, Topology};

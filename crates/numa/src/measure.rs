@@ -109,7 +109,7 @@ impl Measurements {
         self.like(topology, source, home).latency.median
     }
 
-    fn like(&self, topology: &Topology, source: NodeId, home: NodeId) -> &Pair {
+    pub(crate) fn like(&self, topology: &Topology, source: NodeId, home: NodeId) -> &Pair {
         let distance = topology.nodes()[source.index()].distances[home.index()];
         let unlike = |pair: &&Pair| {
             let other = (pair.source, pair.home) != (source, home);
