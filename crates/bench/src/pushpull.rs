@@ -15,7 +15,6 @@ use crate::report::BenchReport;
 use eris_cost::{Cost, Operation, Places, Strategy, choose, local, pull, push};
 use eris_numa::{Link, PacedLink, Topology};
 use serde_json::json;
-use std::hint::black_box;
 use std::thread;
 use std::time::Instant;
 
@@ -175,11 +174,11 @@ impl Case {
         }
         let share = (self.share.0, json!(self.share.1));
         for ((way, predicted, _), times) in ways.iter().zip(&times) {
-            let predicted = format!("{:.2} ms", 1e3 * predicted.seconds());
+            let predicted = (1e5 * predicted.seconds()).round() / 100.0;
             let params = [
                 share.clone(),
                 ("way", json!(way)),
-                ("predicted", json!(predicted)),
+                ("predicted_ms", json!(predicted)),
             ];
             report.row(self.name, params, "ms", times.clone(), None);
         }
@@ -273,7 +272,6 @@ fn task_at(column: &[u64], share: f64) -> Task {
 fn seconds(work: impl FnOnce()) -> f64 {
     let began = Instant::now();
     work();
-    black_box(());
     began.elapsed().as_secs_f64()
 }
 

@@ -77,7 +77,7 @@
 //! | `memory::windows` | window functions account for the input that they keep |
 //! | `memory::spill` | spilled files have a limit, are counted, and never outlive their process for long |
 //! | `no_columns` | rows without columns can be sorted |
-//! | `sort_keys` | rows can be sorted by any expression |
+//! | `sort_keys` | rows can be sorted by any expression without `IN (SELECT …)` |
 //! | `formatting` | adds `printf` and `format` |
 //! | `hash` | adds `hash` |
 //! | `lists` | the length of a list is that of the list, not of its text |

@@ -196,10 +196,10 @@ impl SqlError {
             DataFusionError::NotImplemented(what)
                 if what.starts_with("Physical plan does not support logical expression") =>
             {
-                Self::not_supported("a subquery in this place, referring to rows around it")
-                    .with_hint(Some(
-                        "write it as a join, or in the list of a query in FROM",
-                    ))
+                misplaced("a subquery in this place, referring to rows around it")
+            }
+            DataFusionError::Plan(what) if what.contains("subquery can only be used in") => {
+                misplaced("a subquery in this place")
             }
             DataFusionError::NotImplemented(what) => {
                 Self::not_supported(in_sql(what.trim_end_matches('.')))
@@ -225,6 +225,11 @@ impl SqlError {
     pub(crate) fn into_datafusion(self) -> DataFusionError {
         DataFusionError::External(Box::new(self))
     }
+}
+
+fn misplaced(what: &str) -> SqlError {
+    let hint = "write it as a join, or in the list of a query in FROM";
+    SqlError::not_supported(what).with_hint(Some(hint))
 }
 
 /// Our own error inside of another crate's error: found by type along the chain of sources.
