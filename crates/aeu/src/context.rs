@@ -138,6 +138,20 @@ impl<T, P> AeuContext<'_, T, P> {
         self.tasks.get(id)
     }
 
+    /// Takes a queued task out to work for it in this slice; `None` if it is not queued. It stays queued, and must be
+    /// [put back](AeuContext::put_back) before the slice ends.
+    pub fn take_out(&mut self, id: TaskId) -> Option<T> {
+        self.tasks.take_out(id)
+    }
+
+    /// Puts a task back that was taken out.
+    ///
+    /// # Panics
+    /// If that was not so.
+    pub fn put_back(&mut self, id: TaskId, task: T) {
+        self.tasks.put_in(id, task);
+    }
+
     /// The task whose slice this is.
     pub fn current_task(&self) -> Option<TaskId> {
         self.current

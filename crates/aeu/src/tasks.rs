@@ -123,6 +123,22 @@ impl<T> Tasks<T> {
         self.slot(id)?.task.as_mut()
     }
 
+    /// Takes a queued task out of its slot, in which it stays queued. It has to come back before the next one starts.
+    pub(crate) fn take_out(&mut self, id: TaskId) -> Option<T> {
+        let slot = self.slot(id)?;
+        match slot.state {
+            TaskState::Queued => slot.task.take(),
+            TaskState::Running { .. } | TaskState::Suspended | TaskState::Resting => None,
+        }
+    }
+
+    /// Puts a task back that was [taken out](Self::take_out).
+    pub(crate) fn put_in(&mut self, id: TaskId, task: T) {
+        let slot = self.slot(id).expect("nobody removes a task that is out");
+        debug_assert!(slot.task.is_none());
+        slot.task = Some(task);
+    }
+
     /// Queues a suspended task. True if the task exists.
     pub(crate) fn resume(&mut self, id: TaskId) -> bool {
         let Some(slot) = self.slot(id) else {
@@ -264,6 +280,22 @@ mod tests {
             tasks.get(TaskId::from_u64(second.to_u64())),
             Some(&mut "second")
         );
+    }
+
+    #[test]
+    fn a_queued_task_can_be_taken_out_while_another_one_runs() {
+        let mut tasks = Tasks::new();
+        let (first, second) = (tasks.insert(Rank::Client, 1), tasks.insert(Rank::Client, 2));
+        let (running, _, task) = tasks.start(Rank::Client).unwrap();
+        assert_eq!((running, tasks.take_out(first)), (first, None));
+        let out = tasks.take_out(second).unwrap();
+        assert_eq!((tasks.take_out(second), tasks.get(second)), (None, None));
+        assert!(tasks.resume(second), "it stays queued, once");
+        tasks.put_in(second, out + 10);
+        tasks.put_back(running, task, Next::Suspend);
+        assert_eq!(tasks.start(Rank::Client).unwrap().2, 12);
+        assert!(tasks.start(Rank::Client).is_none());
+        assert_eq!(tasks.take_out(first), None, "suspended");
     }
 
     #[test]

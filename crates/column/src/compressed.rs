@@ -13,6 +13,7 @@
 //! which stays in the caches. Equal strings have equal codes, so that equality compresses its constants and compares
 //! codes.
 
+use crate::copier::Copier;
 use crate::object_memory::ObjectMemory;
 use crate::packed::Packed;
 use crate::selection::Selection;
@@ -101,6 +102,16 @@ impl Compressed {
         all.extend(own.map(Buffer::extent));
         self.sizes.extents(all);
         self.lengths.extents(all);
+    }
+
+    pub(crate) fn copied(&self, copier: &mut Copier<'_>) -> Option<Self> {
+        Some(Compressed {
+            symbols: copier.copy(&self.symbols)?,
+            bytes: copier.copy(&self.bytes)?,
+            sizes: self.sizes.copied(copier)?,
+            lengths: self.lengths.copied(copier)?,
+            first: copier.copy(&self.first)?,
+        })
     }
 
     pub(crate) fn bytes(&self) -> usize {

@@ -72,7 +72,7 @@ impl ColumnChunk {
         if self.covers(predicate) {
             return self.rows;
         }
-        if let Some((packed, condition)) = self.reduce_packed(predicate)
+        if let Some((Integers::Packed(packed), condition)) = self.reduce_integers(predicate)
             && self.nulls() == 0
         {
             match condition {
@@ -111,31 +111,39 @@ impl ColumnChunk {
         }
     }
 
-    fn reduce_packed<'a>(
+    /// The integers that are stored, and what a condition on the values comes down to for them; `None`: it is of
+    /// another kind.
+    pub(crate) fn reduce_integers<'a>(
         &self,
         predicate: &'a ColumnPredicate,
-    ) -> Option<(&crate::packed::Packed, Reduced<'a>)> {
-        if matches!(predicate, ColumnPredicate::Null | ColumnPredicate::NotNull) {
+    ) -> Option<(&Integers, Reduced<'a>)> {
+        if matches!(
+            predicate,
+            ColumnPredicate::Null | ColumnPredicate::NotNull | ColumnPredicate::Never
+        ) {
             return None;
         }
         match (&self.data, &self.zone.range) {
-            (Data::Integers(Integers::Packed(packed)), &ZoneRange::Integer(min, max)) => {
-                Some((packed, predicate.reduce(min, max)))
+            (Data::Integers(integers), &ZoneRange::Integer(min, max)) => {
+                Some((integers, predicate.reduce(min, max)))
             }
             (
                 Data::Ordinals {
                     ordinals,
+                    order,
                     low,
                     high,
-                    ..
                 },
                 _,
-            ) if matches!(predicate, ColumnPredicate::Ordinals { .. }) => match &**ordinals {
-                Integers::Packed(packed) => Some((packed, predicate.reduce(*low, *high))),
+            ) => match predicate {
+                ColumnPredicate::Ordinals { order: other, .. } => {
+                    assert!(Arc::ptr_eq(order, other), "ordinals of another order");
+                    Some((ordinals, predicate.reduce(*low, *high)))
+                }
                 _ => None,
             },
-            (Data::Codes(Integers::Packed(packed)), &ZoneRange::Codes(min, max)) => {
-                Some((packed, predicate.reduce(min as i64, max as i64)))
+            (Data::Codes(codes), &ZoneRange::Codes(min, max)) => {
+                Some((codes, predicate.reduce(min as i64, max as i64)))
             }
             _ => None,
         }

@@ -16,6 +16,7 @@
 //! Any vector can be decoded by itself. If the values of a chunk never fall, a range of values is a range of rows,
 //! found by binary search on the bases and decoding two vectors.
 
+use crate::copier::Copier;
 use crate::object_memory::ObjectMemory;
 use crate::packed::width_of;
 use crate::predicate::Reduced;
@@ -211,6 +212,14 @@ impl Framed {
         all.extend([self.frames.extent(), self.words.extent()]);
     }
 
+    pub(crate) fn copied(&self, copier: &mut Copier<'_>) -> Option<Self> {
+        Some(Framed {
+            frames: copier.copy(&self.frames)?,
+            words: copier.copy(&self.words)?,
+            ..*self
+        })
+    }
+
     pub(crate) fn bytes(&self) -> usize {
         self.frames.len() + self.words.len()
     }
@@ -362,41 +371,57 @@ impl Framed {
     }
 
     fn filter_vectors(&self, isa: Isa, condition: Reduced<'_>, selection: &mut Selection) {
+        self.filter_each(isa, &mut [(condition, selection.words_mut())]);
+    }
+
+    /// Clears, of the masks of each condition, the bits of the values that do not pass it. A vector is decoded once.
+    pub(crate) fn filter_each(&self, isa: Isa, conditions: &mut [(Reduced<'_>, &mut [u64])]) {
         let mut values = [0; VECTOR];
-        let masks = selection.words_mut().as_chunks_mut::<MASK_WORDS>().0;
-        for (vector, mask) in masks.iter_mut().enumerate() {
-            if mask.iter().all(|&word| word == 0) {
-                continue;
-            }
-            self.unpack(isa, vector, &mut values);
-            let between = |low: i64, high: i64| {
-                let mut inside = [0; MASK_WORDS];
-                isa.between_i64(&values, low, high, &mut inside);
-                inside
-            };
-            match condition {
-                Reduced::None => mask.fill(0),
-                Reduced::All => {}
-                Reduced::Between(low, high) => eris_kernels::and(mask, &between(low, high)),
-                Reduced::NotBetween(low, high) => eris_kernels::and_not(mask, &between(low, high)),
-                Reduced::Ranges(ranges) => {
-                    let mut inside = [0; MASK_WORDS];
-                    for &(low, high) in ranges {
-                        eris_kernels::or(&mut inside, &between(low, high));
-                    }
-                    eris_kernels::and(mask, &inside);
+        for vector in 0..self.frames().len() {
+            let mut is_decoded = false;
+            for (condition, masks) in conditions.iter_mut() {
+                let mask = &mut masks.as_chunks_mut::<MASK_WORDS>().0[vector];
+                if mask.iter().all(|&word| word == 0) {
+                    continue;
                 }
-                Reduced::Bitmap { first, words } => retain(mask, &values, |value| {
-                    let bit = value.wrapping_sub(first) as u64;
-                    value >= first
-                        && (words.get((bit / 64) as usize))
-                            .is_some_and(|word| word >> (bit % 64) & 1 == 1)
-                }),
-                Reduced::Set(set) => {
-                    retain(mask, &values, |value| set.binary_search(&value).is_ok())
+                if !std::mem::replace(&mut is_decoded, true) {
+                    self.unpack(isa, vector, &mut values);
                 }
+                keep(isa, *condition, &values, mask);
             }
         }
+    }
+
+    pub(crate) fn is_sorted(&self) -> bool {
+        self.sorted
+    }
+}
+
+/// Clears the bits of the values of a vector that do not pass.
+fn keep(isa: Isa, condition: Reduced<'_>, values: &[i64; VECTOR], mask: &mut [u64; MASK_WORDS]) {
+    let between = |low: i64, high: i64| {
+        let mut inside = [0; MASK_WORDS];
+        isa.between_i64(values, low, high, &mut inside);
+        inside
+    };
+    match condition {
+        Reduced::None => mask.fill(0),
+        Reduced::All => {}
+        Reduced::Between(low, high) => eris_kernels::and(mask, &between(low, high)),
+        Reduced::NotBetween(low, high) => eris_kernels::and_not(mask, &between(low, high)),
+        Reduced::Ranges(ranges) => {
+            let mut inside = [0; MASK_WORDS];
+            for &(low, high) in ranges {
+                eris_kernels::or(&mut inside, &between(low, high));
+            }
+            eris_kernels::and(mask, &inside);
+        }
+        Reduced::Bitmap { first, words } => retain(mask, values, |value| {
+            let bit = value.wrapping_sub(first) as u64;
+            value >= first
+                && (words.get((bit / 64) as usize)).is_some_and(|word| word >> (bit % 64) & 1 == 1)
+        }),
+        Reduced::Set(set) => retain(mask, values, |value| set.binary_search(&value).is_ok()),
     }
 }
 

@@ -27,8 +27,9 @@
 //! their differences the frames. One that takes longer to read has to be a quarter smaller (`docs/decisions/0008`).
 //! NULLs are a validity bitmap beside the values; the slot of a NULL repeats the value before it, so that it costs
 //! neither width nor runs. Filters of packed values and runs never decode: they compare with shifted bounds, many
-//! vectors a call; those of frames and FSST decode vector by vector into the first-level cache. Of rows that are few,
-//! whose positions are listed, values are taken one by one (`docs/decisions/0018`).
+//! vectors a call; those of frames and FSST decode vector by vector into the first-level cache. Several predicates on
+//! one column read its values once (`docs/decisions/0028`). Of rows that are few, whose positions are listed, values
+//! are taken one by one (`docs/decisions/0018`).
 //!
 //! What this crate must not know: rows of several columns, versions, segments, plans, expressions.
 
@@ -36,6 +37,8 @@
 
 mod chunk;
 mod compressed;
+mod copied;
+mod copier;
 mod data;
 mod dictionary;
 mod domain;
@@ -60,6 +63,7 @@ mod short_runs;
 mod stored_by;
 mod strings;
 mod take;
+mod together;
 mod validity;
 mod value;
 mod zone;
@@ -75,6 +79,7 @@ pub use predicate::{ColumnPredicate, StringTest};
 pub use ranks::RankArray;
 pub use selection::Selection;
 pub use take::FEW_ROWS;
+pub use together::{ColumnTest, PassedRows};
 pub use value::ColumnValue;
 pub use zone::{Zone, ZoneRange};
 

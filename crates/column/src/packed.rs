@@ -1,5 +1,6 @@
 //! Frame of reference: integers as distances from a base, bit-packed in vectors of 1,024.
 
+use crate::copier::Copier;
 use crate::object_memory::ObjectMemory;
 use crate::predicate::Reduced;
 use eris_kernels::{Isa, MASK_WORDS, VECTOR, pack, prefetch};
@@ -79,6 +80,13 @@ impl Packed {
         all.push(self.words.extent());
     }
 
+    pub(crate) fn copied(&self, copier: &mut Copier<'_>) -> Option<Self> {
+        Some(Packed {
+            words: copier.copy(&self.words)?,
+            ..*self
+        })
+    }
+
     pub(crate) fn bytes(&self) -> usize {
         self.words.len()
     }
@@ -96,7 +104,7 @@ impl Packed {
         prefetch(&words[..FIRST.min(words.len())]);
     }
 
-    fn words(&self) -> &[u64] {
+    pub(crate) fn words(&self) -> &[u64] {
         self.words.as_slice()
     }
 
@@ -178,12 +186,20 @@ impl Packed {
     /// How many of the values lie within `low..=high`, which lies in their range.
     pub(crate) fn count_between(&self, isa: Isa, low: i64, high: i64) -> usize {
         let (low, high) = (self.distance(low), self.distance(high));
-        let padding = self.len.next_multiple_of(VECTOR) - self.len;
         let counted = isa.count_between(self.width, self.words(), low, high) as usize;
-        counted - if low == 0 { padding } else { 0 }
+        counted - if low == 0 { self.padding() } else { 0 }
     }
 
-    fn distance(&self, value: i64) -> u64 {
+    pub(crate) fn vectors(&self) -> usize {
+        self.len.div_ceil(VECTOR)
+    }
+
+    /// Values behind the last one, up to whole vectors.
+    pub(crate) fn padding(&self) -> usize {
+        self.vectors() * VECTOR - self.len
+    }
+
+    pub(crate) fn distance(&self, value: i64) -> u64 {
         value.wrapping_sub(self.base) as u64
     }
 

@@ -1,5 +1,6 @@
 //! Run-length encoding, for values that repeat many times in a row.
 
+use crate::copier::Copier;
 use crate::object_memory::ObjectMemory;
 use crate::packed::{Packed, packed_bytes};
 use crate::predicate::Reduced;
@@ -70,6 +71,13 @@ impl Runs {
     pub(crate) fn extents(&self, all: &mut Vec<Extent>) {
         self.values.extents(all);
         all.push(self.last.extent());
+    }
+
+    pub(crate) fn copied(&self, copier: &mut Copier<'_>) -> Option<Self> {
+        Some(Runs {
+            values: self.values.copied(copier)?,
+            last: copier.copy(&self.last)?,
+        })
     }
 
     pub(crate) fn bytes(&self) -> usize {

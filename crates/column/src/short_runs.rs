@@ -10,6 +10,7 @@
 //! Any row is found by counting bits. A filter compares the values once per run, and a kernel spreads the answers over
 //! the rows, 64 at a time: with runs of four rows it takes less time than comparing every row.
 
+use crate::copier::Copier;
 use crate::object_memory::ObjectMemory;
 use crate::packed::{Packed, packed_bytes};
 use crate::predicate::Reduced;
@@ -95,6 +96,14 @@ impl ShortRuns {
     pub(crate) fn extents(&self, all: &mut Vec<Extent>) {
         self.values.extents(all);
         all.extend([self.starts.extent(), self.first.extent()]);
+    }
+
+    pub(crate) fn copied(&self, copier: &mut Copier<'_>) -> Option<Self> {
+        Some(ShortRuns {
+            values: self.values.copied(copier)?,
+            starts: copier.copy(&self.starts)?,
+            first: copier.copy(&self.first)?,
+        })
     }
 
     pub(crate) fn bytes(&self) -> usize {

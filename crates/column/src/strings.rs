@@ -127,6 +127,15 @@ impl<T: StringKind> Strings<T> {
         }
     }
 
+    /// Those of views and strings, which a copy shares.
+    pub(crate) fn bytes_in_place(&self) -> usize {
+        match self {
+            Strings::Constant(_) | Strings::Compressed(_) => 0,
+            Strings::Dictionary { strings, .. } => bytes(strings),
+            Strings::Values(array) => bytes(array),
+        }
+    }
+
     pub(crate) fn encoding(&self) -> Encoding {
         match self {
             Strings::Constant(_) => Encoding::Constant,

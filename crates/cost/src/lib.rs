@@ -30,6 +30,9 @@
 
 #![forbid(unsafe_code)]
 
+pub mod help;
+pub mod spread;
+
 /// What is asked of a column.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Operation {

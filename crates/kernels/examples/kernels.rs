@@ -8,7 +8,7 @@
 //! Each number is the least of some rounds: on a shared machine, the cost of the code and not of its neighbours.
 //! Cycles are those of a chain of dependent one-cycle operations, timed before each line.
 
-use eris_kernels::{Isa, MASK_WORDS, VECTOR, pack};
+use eris_kernels::{Isa, MASK_WORDS, PassedValues, RangeTest, VECTOR, pack};
 use std::cell::RefCell;
 use std::hint::black_box;
 use std::time::Instant;
@@ -176,6 +176,31 @@ const PACKED: &[Kernel] = &[
         run: |isa, d| between_and(isa, d),
     },
     Kernel {
+        name: "eight between_and, one after the other",
+        max_width: 64,
+        run: |isa, d| (0..8).for_each(|_| between_and(isa, d)),
+    },
+    Kernel {
+        name: "between_each of eight",
+        max_width: 64,
+        run: |isa, d| between_each(isa, d, 8),
+    },
+    Kernel {
+        name: "between_each of two",
+        max_width: 64,
+        run: |isa, d| between_each(isa, d, 2),
+    },
+    Kernel {
+        name: "between_each of one",
+        max_width: 64,
+        run: |isa, d| between_each(isa, d, 1),
+    },
+    Kernel {
+        name: "count_each of eight",
+        max_width: 64,
+        run: |isa, d| count_each(isa, d, 8),
+    },
+    Kernel {
         name: "unpack",
         max_width: 64,
         run: unpack,
@@ -271,6 +296,34 @@ fn between_and(isa: Isa, d: &Data) {
         d.hi,
         black_box(&mut masks),
     );
+}
+
+fn between_each(isa: Isa, d: &Data, ranges: u64) {
+    let before: [u64; CACHED * MASK_WORDS] = d.masks[1][..].try_into().unwrap();
+    let mut masks = vec![before; ranges as usize];
+    let test = |(i, masks)| RangeTest {
+        lo: d.lo + i as u64,
+        hi: d.hi,
+        outside: false,
+        passed: PassedValues::Kept(masks),
+    };
+    let masks = masks.iter_mut().map(|masks| &mut masks[..]);
+    let mut tests: Vec<RangeTest<'_>> = masks.enumerate().map(test).collect();
+    let words = black_box(d.words());
+    isa.between_each(d.width, words, CACHED, black_box(&mut tests));
+}
+
+fn count_each(isa: Isa, d: &Data, ranges: usize) {
+    let mut counts = vec![0; ranges];
+    let test = |count| RangeTest {
+        lo: d.lo,
+        hi: d.hi,
+        outside: false,
+        passed: PassedValues::Counted(count),
+    };
+    let mut tests: Vec<RangeTest<'_>> = counts.iter_mut().map(test).collect();
+    let words = black_box(d.words());
+    isa.between_each(d.width, words, CACHED, black_box(&mut tests));
 }
 
 fn unpack(isa: Isa, d: &Data) {

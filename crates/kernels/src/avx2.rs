@@ -3,6 +3,7 @@
 
 use crate::condition::{Bitmap, Range};
 use crate::layout::{CacheLine, Lane, PlainWord, vector_words};
+use crate::ranges::{RangeTest, each_vector};
 use crate::x86::{between_plain, kernels_by_lane, one_instruction_kernels, plain_code};
 use crate::{MASK_WORDS, VECTOR, portable};
 use std::arch::x86_64::*;
@@ -29,6 +30,7 @@ kernels_by_lane! {
     fn between(words: &[u64], range: Range, masks: &mut [u64]) = between_lane;
     fn between_and(words: &[u64], range: Range, masks: &mut [u64]) = between_and_lane;
     fn count_between(words: &[u64], range: Range) -> u64 = count_lane;
+    fn between_each(words: &[u64], tests: &mut [RangeTest<'_>]) = between_each_lane;
     fn probe_and(words: &[u64], bitmap: Bitmap<'_>, masks: &mut [u64]) = probe_lane;
 }
 
@@ -115,11 +117,29 @@ fn bits_within<T: Lane>(values: &[T; 64], range: Range) -> u64 {
 fn vector_mask<T: Lane>(width: u8, words: &[u64], range: Range) -> [u64; MASK_WORDS] {
     let mut values = CacheLine([T::default(); VECTOR]);
     portable::unpack_with(width, words, &mut values.0, |value: T| value);
+    values_mask(&values.0, range)
+}
+
+/// The mask of the values of one vector.
+#[inline]
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+fn values_mask<T: Lane>(values: &[T; VECTOR], range: Range) -> [u64; MASK_WORDS] {
     let mut mask = [0; MASK_WORDS];
-    for (mask, values) in mask.iter_mut().zip(values.0.as_chunks().0) {
+    for (mask, values) in mask.iter_mut().zip(values.as_chunks().0) {
         *mask = bits_within(values, range);
     }
     mask
+}
+
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+fn between_each_lane<T: Lane>(width: u8, words: &[u64], tests: &mut [RangeTest<'_>]) {
+    each_vector(width, words, tests, |words, ranges, masks| {
+        let mut values = CacheLine([T::default(); VECTOR]);
+        portable::unpack_with(width, words, &mut values.0, |value: T| value);
+        for (mask, &range) in masks.iter_mut().zip(ranges) {
+            *mask = values_mask(&values.0, range);
+        }
+    });
 }
 
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]

@@ -16,15 +16,19 @@
 
 mod positions;
 mod probe;
+mod ranges;
 mod registers;
 mod runs;
+mod tables;
 
 use crate::condition::{Bitmap, Range};
 use crate::layout::{CacheLine, Lane, RowBits, by_lane, lane_bits, rows, vector_words};
+use crate::ranges::RangeTest;
 use crate::x86::{between_plain, kernels_by_lane, one_instruction_kernels, plain_code};
 use crate::{MASK_WORDS, VECTOR, portable};
 pub(crate) use positions::positions;
 use probe::probe_lane;
+use ranges::between_each_lane;
 use registers::{at_most, field, load, splat, store, subtract, widen_u32, widen_u64};
 pub(crate) use runs::{repeat_i64, running_sums};
 use std::arch::x86_64::*;
@@ -46,6 +50,7 @@ kernels_by_lane! {
     fn between(words: &[u64], range: Range, masks: &mut [u64]) = between_lane;
     fn between_and(words: &[u64], range: Range, masks: &mut [u64]) = between_and_lane;
     fn count_between(words: &[u64], range: Range) -> u64 = count_lane;
+    fn between_each(words: &[u64], tests: &mut [RangeTest<'_>]) = between_each_lane;
     fn probe_and(words: &[u64], bitmap: Bitmap<'_>, masks: &mut [u64]) = probe_lane;
 }
 

@@ -49,6 +49,7 @@ mod packed;
 mod plain;
 mod portable;
 mod positions;
+mod ranges;
 mod runs;
 #[cfg(target_arch = "x86_64")]
 mod x86;
@@ -58,6 +59,7 @@ pub use isa::Isa;
 pub use layout::pack;
 pub use mask::{and, and_not, not, or};
 pub use positions::{SPARE_POSITIONS, popcount};
+pub use ranges::{PassedValues, RangeTest};
 
 /// Values in a vector.
 pub const VECTOR: usize = 1024;

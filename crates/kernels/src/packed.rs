@@ -3,6 +3,7 @@
 use crate::condition::{Bitmap, Bounds, bounds};
 use crate::isa::{Isa, dispatch};
 use crate::layout::{self, vector_words};
+use crate::ranges::{PassedValues, RangeTest};
 use crate::{MASK_WORDS, VECTOR};
 
 pub(crate) fn check(width: u8, words: &[u64], vectors: usize) {
@@ -93,6 +94,35 @@ impl Isa {
             Bounds::None => 0,
             Bounds::All => (vectors * VECTOR) as u64,
             Bounds::Some(range) => dispatch!(self, count_between(width, words, range)),
+        }
+    }
+
+    /// Does what each test wants. Vectors of which no test has a bit left are not read.
+    ///
+    /// # Panics
+    /// If the width is above 64, or `words`, or the masks of a test, are not of so many vectors.
+    pub fn between_each(
+        self,
+        width: u8,
+        words: &[u64],
+        vectors: usize,
+        tests: &mut [RangeTest<'_>],
+    ) {
+        check(width, words, vectors);
+        for test in tests.iter() {
+            if let PassedValues::Kept(masks) = &test.passed {
+                assert_eq!(masks.len(), vectors * MASK_WORDS, "masks of other vectors");
+            }
+        }
+        match width {
+            0 => {
+                for test in tests {
+                    let inside = [if test.lo == 0 { u64::MAX } else { 0 }; MASK_WORDS];
+                    let outside = test.outside;
+                    (0..vectors).for_each(|vector| test.take(vector, &inside, outside));
+                }
+            }
+            _ => dispatch!(self, between_each(width, words, tests)),
         }
     }
 

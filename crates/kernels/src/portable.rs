@@ -3,6 +3,7 @@
 
 use crate::condition::{Bitmap, Range};
 use crate::layout::{Lane, by_lane, max_value, one_of, rows, vector_words};
+use crate::ranges::{RangeTest, each_vector};
 use crate::{MASK_WORDS, VECTOR};
 
 mod positions;
@@ -66,6 +67,12 @@ fn bits<I: Copy>(values: &[I], f: impl Fn(I) -> bool) -> u64 {
 fn vector_mask<T: Lane>(width: u8, words: &[u64], range: Range) -> [u64; MASK_WORDS] {
     let mut values = [T::default(); VECTOR];
     unpack_with(width, words, &mut values, |value: T| value);
+    values_mask(&values, range)
+}
+
+/// The mask of the values of one vector.
+#[inline(always)]
+fn values_mask<T: Lane>(values: &[T; VECTOR], range: Range) -> [u64; MASK_WORDS] {
     let (lo, span) = (T::from_u64(range.lo), T::from_u64(range.span));
     let mut mask = [0; MASK_WORDS];
     for (mask, values) in mask.iter_mut().zip(values.chunks_exact(64)) {
@@ -123,6 +130,22 @@ fn count_lane<T: Lane>(width: u8, words: &[u64], range: Range) -> u64 {
 #[inline(always)]
 pub(crate) fn count_between(width: u8, words: &[u64], range: Range) -> u64 {
     by_lane!(width, count_lane(words, range))
+}
+
+#[inline(always)]
+fn between_each_lane<T: Lane>(width: u8, words: &[u64], tests: &mut [RangeTest<'_>]) {
+    each_vector(width, words, tests, |words, ranges, masks| {
+        let mut values = [T::default(); VECTOR];
+        unpack_with(width, words, &mut values, |value: T| value);
+        for (mask, &range) in masks.iter_mut().zip(ranges) {
+            *mask = values_mask(&values, range);
+        }
+    });
+}
+
+#[inline(always)]
+pub(crate) fn between_each(width: u8, words: &[u64], tests: &mut [RangeTest<'_>]) {
+    by_lane!(width, between_each_lane(words, tests))
 }
 
 /// Calls `f` with the number of each set bit, in order.

@@ -1,6 +1,6 @@
 //! Every instruction set against the values that were packed, on every width.
 
-use eris_kernels::{Isa, MASK_WORDS, VECTOR, pack, popcount};
+use eris_kernels::{Isa, MASK_WORDS, PassedValues, RangeTest, VECTOR, pack, popcount};
 use proptest::prelude::*;
 use std::fmt;
 
@@ -138,6 +138,52 @@ fn between_agrees(packed: &Packed, lo: u64, hi: u64, before: &[u64]) {
     }
 }
 
+/// Several ranges at a time, of which some are outside, and some only count.
+fn between_each_agrees(packed: &Packed, ranges: &[(u64, u64)], density: u64, seed: u64) {
+    let Packed {
+        width,
+        values,
+        words,
+        ..
+    } = packed;
+    let vectors = values.len() / VECTOR;
+    let mut next = numbers(seed);
+    let tests = ranges.iter().map(|&(lo, hi)| {
+        let (kind, before) = (next(), random_masks(vectors, density, next()));
+        let (outside, counts) = (kind & 1 == 1, kind >> 1 & 3 == 0);
+        let inside = |value| lo <= value && value <= hi;
+        let passes = mask_of(values, |i, value| {
+            (counts || bit(&before, i)) && inside(value) != outside
+        });
+        (lo, hi, outside, counts, before, passes)
+    });
+    let tests: Vec<_> = tests.collect();
+    for isa in Isa::supported() {
+        let mut results: Vec<_> = tests.iter().map(|test| (test.4.clone(), 7)).collect();
+        let of = tests.iter().zip(&mut results);
+        let of = of.map(
+            |(&(lo, hi, outside, counts, ..), (masks, count))| RangeTest {
+                lo,
+                hi,
+                outside,
+                passed: match counts {
+                    true => PassedValues::Counted(count),
+                    false => PassedValues::Kept(masks),
+                },
+            },
+        );
+        let mut of: Vec<_> = of.collect();
+        isa.between_each(*width, words, vectors, &mut of);
+        for ((lo, hi, outside, counts, _, passes), (masks, count)) in tests.iter().zip(&results) {
+            let what = format!("{isa:?}, width {width}, {lo}..={hi}, outside: {outside}");
+            match counts {
+                true => assert_eq!(*count, 7 + popcount(passes), "{what}"),
+                false => assert_eq!(masks, passes, "{what}"),
+            }
+        }
+    }
+}
+
 fn unpack_agrees(packed: &Packed, base: i64, masks: &[u64]) {
     let Packed {
         width,
@@ -235,6 +281,17 @@ proptest! {
     }
 
     #[test]
+    fn ranges_together_are_ranges_one_by_one(
+        (packed, lo, hi) in with_bounds(), more in 0..20usize, density in 0..10u64, seed: u64,
+    ) {
+        let mut next = numbers(seed);
+        let max = max(packed.width);
+        let mut ranges: Vec<_> = (0..more).map(|_| (next() & max, next() & max)).collect();
+        ranges.insert(next() as usize % (more + 1), (lo, hi));
+        between_each_agrees(&packed, &ranges, density, seed);
+    }
+
+    #[test]
     fn unpacking_gives_what_was_packed(
         packed in any_packed(), base: i64, density in 0..10u64, seed: u64,
     ) {
@@ -272,6 +329,8 @@ fn every_width() {
         let max = max(width);
         between_agrees(&packed, max / 4, max / 2, &masks);
         probe_agrees(&packed, &[0x1248_5a5a_0001_8000; 70], max / 2, &masks);
+        let ranges = [(0, max), (max / 3, max / 2), (1, 0), (max, max), (0, 0)];
+        between_each_agrees(&packed, &ranges, 4, width as u64);
         if cfg!(miri) {
             continue;
         }
@@ -295,6 +354,18 @@ fn a_value_that_does_not_fit_is_rejected() {
 #[should_panic(expected = "words of 1 vectors at 3 bits")]
 fn too_few_words_are_rejected() {
     Isa::best().between(3, &[0; 47], 0, 1, &mut [0; 16]);
+}
+
+#[test]
+#[should_panic(expected = "masks of other vectors")]
+fn masks_of_other_vectors_are_rejected() {
+    let test = RangeTest {
+        lo: 0,
+        hi: 1,
+        outside: false,
+        passed: PassedValues::Kept(&mut [0; 16]),
+    };
+    Isa::best().between_each(3, &[0; 96], 2, &mut [test]);
 }
 
 #[test]

@@ -24,7 +24,6 @@ pub struct Buffer {
 }
 
 /// What kind of place a buffer has.
-#[derive(Clone, Copy)]
 pub(crate) enum BufferPlace {
     /// None: it has no bytes.
     Nowhere,
@@ -34,6 +33,8 @@ pub(crate) enum BufferPlace {
     UnitRun(UnitRun),
     /// A mapping of its own.
     Mapping,
+    /// A part of another buffer, which is kept as long as there are parts of it. It accounts for their bytes.
+    Part(#[expect(dead_code, reason = "it is kept, not used")] Arc<Buffer>),
 }
 
 // SAFETY: a buffer owns its bytes alone, and gives out `&` and `&mut` to them only as itself is borrowed; its home can
@@ -80,6 +81,23 @@ impl Buffer {
             home,
             state,
             account,
+        }
+    }
+
+    /// The `len` bytes of `whole` from `offset` on, as a buffer of its own.
+    ///
+    /// # Safety
+    /// They are in bounds, `offset` is a multiple of [`ALIGN`], and no other part has any of them.
+    pub(crate) unsafe fn part(whole: &Arc<Buffer>, offset: usize, len: usize) -> Self {
+        debug_assert!(offset.is_multiple_of(ALIGN) && offset + len <= whole.len);
+        Buffer {
+            // SAFETY: in bounds, by the caller.
+            start: unsafe { whole.start.add(offset) },
+            len,
+            occupied: 0,
+            home: BufferPlace::Part(whole.clone()),
+            state: whole.state.clone(),
+            account: whole.account.clone(),
         }
     }
 
@@ -137,10 +155,12 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        match self.home {
+        match &self.home {
+            // Before anything else: nothing here is its own.
+            BufferPlace::Part(_) => return,
             BufferPlace::Nowhere => {}
-            BufferPlace::Slot(class) => local::give(&self.state, class, self.start),
-            BufferPlace::UnitRun(run) => self.state.give_run(self.start, run),
+            BufferPlace::Slot(class) => local::give(&self.state, *class, self.start),
+            BufferPlace::UnitRun(run) => self.state.give_run(self.start, *run),
             BufferPlace::Mapping => self.state.give_mapping(self.start, self.occupied),
         }
         // Last, so that the budget never counts less than there is.

@@ -1,9 +1,11 @@
 //! Where a topology comes from: this machine, files like its own, or made up.
 
 use crate::error::{TOPOLOGY_VARIABLE, TopologyError};
+use crate::profile::Profile;
 use crate::topology::Topology;
 use crate::{affinity, fake, sysfs};
 use std::path::Path;
+use std::sync::Arc;
 
 impl Topology {
     /// This machine's topology, as far as this process may use it.
@@ -13,8 +15,11 @@ impl Topology {
     /// withhold. A node of which every CPU is withheld is left out (the process was told to stay away from it); a
     /// node that never had a CPU stays, as memory alone. The mask is the calling thread's: call it before binding that.
     ///
+    /// With [`MACHINE_VARIABLE`](crate::MACHINE_VARIABLE) set, its nodes are [as far apart](Topology::paced_as) as
+    /// those of the machine that it names.
+    ///
     /// # Errors
-    /// [`TopologyError`]: the variable's value is no topology, or the machine's files are unreadable.
+    /// [`TopologyError`]: a variable's value is no topology or no machine, or the machine's files are unreadable.
     pub fn detect() -> Result<Self, TopologyError> {
         let cpus = affinity::allowed_cpus().map_err(TopologyError::Affinity)?;
         let root = Path::new("/");
@@ -22,12 +27,16 @@ impl Topology {
         if let Some(nodes) = sysfs::allowed_memory(root)? {
             real.withhold_memory(&nodes);
         }
-        match std::env::var_os(TOPOLOGY_VARIABLE) {
+        let topology = match std::env::var_os(TOPOLOGY_VARIABLE) {
             Some(value) if !value.is_empty() => {
                 let (nodes, cores) = fake::parse(&value.to_string_lossy())?;
-                Ok(fake::over(&real, nodes, cores))
+                fake::over(&real, nodes, cores)
             }
-            _ => Ok(real),
+            _ => real,
+        };
+        match Profile::given()? {
+            Some(machine) => Ok(topology.paced_as(Arc::new(machine))?),
+            None => Ok(topology),
         }
     }
 

@@ -1,5 +1,6 @@
 //! Why there is no topology.
 
+use crate::profile::ProfileError;
 use std::path::PathBuf;
 
 /// The environment variable that replaces the real topology: `4x2` is 4 logical nodes with 2 AEUs each.
@@ -52,4 +53,7 @@ pub enum TopologyError {
         /// The number asked for.
         asked: usize,
     },
+    /// The machine that shall be imitated.
+    #[error(transparent)]
+    Machine(#[from] ProfileError),
 }

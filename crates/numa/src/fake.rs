@@ -99,6 +99,8 @@ fn make(nodes: u16, cores: u16, memory: u64, cpus: Vec<u32>, page_sizes: PageSiz
         page_sizes,
         pin_order,
         cores: shares,
+        machine: None,
+        paced: false,
     }
 }
 

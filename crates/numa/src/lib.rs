@@ -6,7 +6,8 @@
 //!  types · telemetry · [numa: topology → places for AEUs
 //!                             memory   → one manager per node, one budget
 //!                             measure  → bandwidth and latency per pair of nodes
-//!                             profile  → the same as a file; paced → links as slow as it says]
+//!                             profile  → the same as a file; links → as slow as it says
+//!                             copy     → another node's memory, into blocks of one's own]
 //! ```
 //!
 //! *Topology is a value.* [`Topology::detect`] reads this machine, [`Topology::fake`] makes one up, and nothing above
@@ -36,14 +37,18 @@ mod caches;
 mod cgroup;
 mod classes;
 mod clock;
+mod copy;
+mod copy_block;
 mod detect;
 mod error;
 mod fake;
 mod files;
 mod heap;
+mod links;
 mod list;
 mod local;
 pub mod measure;
+mod measured;
 mod memory;
 mod node;
 #[cfg_attr(miri, expect(dead_code, reason = "Miri has no such mappings"))]
@@ -63,7 +68,10 @@ pub use buffer::{Buffer, Plain};
 pub use bytes::{Bytes, ParseBytesError};
 pub use caches::{Cache, CacheKind};
 pub use clock::thread_cpu_time;
+pub use copy::CopyEngine;
+pub use copy_block::CopyBlock;
 pub use error::{TOPOLOGY_VARIABLE, TopologyError};
+pub use links::Links;
 pub use memory::{Memory, MemoryError, Usage};
 pub use node::NodeMemory;
 pub use paced::{Arrival, PacedLink};

@@ -42,7 +42,12 @@ impl PacedLink {
     /// Asks for so many bytes. They may be copied while they are on their way.
     pub fn request(&self, bytes: u64) -> Arrival {
         let arrives = self.reserve(self.now(), bytes);
-        Arrival(self.began + Duration::from_nanos(arrives))
+        Arrival(Some(self.began + Duration::from_nanos(arrives)))
+    }
+
+    /// Seconds that so many bytes take if nobody else crosses.
+    pub fn seconds(&self, bytes: u64) -> f64 {
+        (bytes as f64 * self.nanoseconds_per_byte + self.latency as f64) * 1e-9
     }
 
     fn now(&self) -> u64 {
@@ -64,15 +69,30 @@ impl PacedLink {
 }
 
 /// When bytes will have crossed a link.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 #[must_use = "bytes that nobody waits for are there at once"]
-pub struct Arrival(Instant);
+pub struct Arrival(Option<Instant>);
 
 impl Arrival {
+    /// Of bytes that cross no paced link.
+    pub const NOW: Arrival = Arrival(None);
+
+    /// Whether they are there.
+    pub fn is_there(&self) -> bool {
+        self.0.is_none_or(|at| Instant::now() >= at)
+    }
+
+    /// How long it is until they are there.
+    pub fn left(&self) -> Duration {
+        self.0.map_or(Duration::ZERO, |at| {
+            at.saturating_duration_since(Instant::now())
+        })
+    }
+
     /// Waits until they are there.
     pub fn wait(self) {
         loop {
-            let left = self.0.saturating_duration_since(Instant::now());
+            let left = self.left();
             if left.is_zero() {
                 return;
             }

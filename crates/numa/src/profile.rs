@@ -19,11 +19,9 @@
 //!
 //! Links are numbered with digits, then lower-case letters. The machines of the ERIS paper come along, by name.
 
-use crate::measure::{Measurements, Pair};
-use crate::topology::Topology;
+use crate::error::TOPOLOGY_VARIABLE;
 use eris_types::NodeId;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// The environment variable that gives a profile: the name of a known machine, or a file.
@@ -37,7 +35,7 @@ const KNOWN: [(&str, &str); 3] = [
 ];
 
 /// As many links as there are digits and letters.
-const MOST_LINKS: usize = 36;
+pub(crate) const MOST_LINKS: usize = 36;
 
 /// Bandwidth and latency of each pair of nodes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -97,6 +95,19 @@ pub enum ProfileError {
         /// Which value, and what it should be.
         reason: String,
     },
+    /// The machine has fewer nodes than the topology that shall imitate it.
+    #[error(
+        "machine {machine:?} has {has} nodes, the topology {needed}; fewer can be given, as in {variable}={has}x2",
+        variable = TOPOLOGY_VARIABLE
+    )]
+    FewNodes {
+        /// The machine.
+        machine: String,
+        /// Its nodes.
+        has: usize,
+        /// Those of the topology.
+        needed: usize,
+    },
 }
 
 /// The file, before anything is checked.
@@ -117,11 +128,19 @@ impl Profile {
     /// [`ProfileError`] of the file.
     pub fn given() -> Result<Option<Self>, ProfileError> {
         match std::env::var_os(MACHINE_VARIABLE) {
-            Some(value) if !value.is_empty() => match value.to_str().and_then(Self::known) {
-                Some(known) => Ok(Some(known)),
-                None => Self::read(Path::new(&value)).map(Some),
-            },
+            Some(value) if !value.is_empty() => Self::named(Path::new(&value)).map(Some),
             _ => Ok(None),
+        }
+    }
+
+    /// The known machine of this name, or the one in this file.
+    ///
+    /// # Errors
+    /// [`ProfileError`] of the file.
+    pub fn named(name: &Path) -> Result<Self, ProfileError> {
+        match name.to_str().and_then(Self::known) {
+            Some(known) => Ok(known),
+            None => Self::read(name),
         }
     }
 
@@ -143,7 +162,7 @@ impl Profile {
         Self::parse(&text, &path.display().to_string())
     }
 
-    fn parse(text: &str, origin: &str) -> Result<Self, ProfileError> {
+    pub(crate) fn parse(text: &str, origin: &str) -> Result<Self, ProfileError> {
         let written: Written = toml::from_str(text).map_err(|source| ProfileError::Syntax {
             origin: origin.to_owned(),
             source: Box::new(source),
@@ -209,43 +228,18 @@ impl Profile {
         })
     }
 
-    /// What has been measured, with one link per pair, or per distance if these are more than 36. A pair that was not
-    /// measured has the link of the most similar one.
-    pub fn measured(name: &str, topology: &Topology, measurements: &Measurements) -> Self {
-        let nodes = topology.nodes();
-        let by_pair = measurements.pairs.len() <= MOST_LINKS;
-        let mut numbers = BTreeMap::new();
-        let mut links = Vec::new();
-        let mut number_of = |pair: &Pair| {
-            let key = match by_pair {
-                true => (pair.source.index(), pair.home.index()),
-                false => (pair.distance as usize, 0),
-            };
-            *numbers.entry(key).or_insert_with(|| {
-                links.push(Link {
-                    name: match by_pair {
-                        true => format!("{} to memory of {}", pair.source, pair.home),
-                        false => format!("distance {}", pair.distance),
-                    },
-                    gigabytes_per_second: rounded(pair.bandwidth.median / 1e9),
-                    nanoseconds: rounded(pair.latency.median),
-                });
-                (links.len() - 1).min(MOST_LINKS - 1) as u8
-            })
-        };
-        let mut line = |source: NodeId| -> Vec<u8> {
-            let homes = nodes.iter();
-            homes
-                .map(|home| number_of(measurements.like(topology, source, home.id)))
-                .collect()
-        };
-        let pairs = nodes.iter().map(|node| line(node.id)).collect();
-        links.truncate(MOST_LINKS);
-        let aeus = topology.aeus().len().div_ceil(nodes.len());
+    /// A machine of these links, each pair with the number of its own.
+    pub(crate) fn new(
+        name: String,
+        source: String,
+        aeus_per_node: u16,
+        pairs: Vec<Vec<u8>>,
+        links: Vec<Link>,
+    ) -> Self {
         Profile {
-            name: name.to_owned(),
-            source: format!("measured by eris {}", env!("CARGO_PKG_VERSION")),
-            aeus_per_node: u16::try_from(aeus).unwrap_or(u16::MAX),
+            name,
+            source,
+            aeus_per_node,
             pairs,
             links,
         }
@@ -294,20 +288,9 @@ fn as_digits<S: serde::Serializer>(pairs: &[Vec<u8>], to: S) -> Result<S::Ok, S:
     to.collect_seq(pairs.iter().map(line))
 }
 
-/// Three digits say all that a measurement knows.
-fn rounded(number: f64) -> f64 {
-    let unit = 10f64.powf(number.abs().max(1e-9).log10().floor() - 2.0);
-    // Divided by a power of ten in the end, so that the file has no tail of nines.
-    match unit < 1.0 {
-        true => (number / unit).round() / (1.0 / unit).round(),
-        false => (number / unit).round() * unit,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::Spread;
 
     fn node(number: u16) -> NodeId {
         NodeId(number)
@@ -390,43 +373,5 @@ mod tests {
             error.contains("/nowhere.toml") && error.contains("eris-amd"),
             "{error}"
         );
-    }
-
-    #[test]
-    fn what_was_measured_is_read_again() {
-        let topology = Topology::fake(2, 3);
-        let spread = |number: f64| Spread {
-            median: number,
-            min: number,
-            max: number,
-            runs: vec![number],
-        };
-        let pair = |source, home, bandwidth, latency| Pair {
-            source: node(source),
-            home: node(home),
-            distance: if source == home { 10 } else { 20 },
-            threads: 3,
-            bandwidth: spread(bandwidth),
-            latency: spread(latency),
-        };
-        let measurements = Measurements {
-            buffer_bytes: 1 << 20,
-            pairs: vec![
-                pair(0, 0, 24.123e9, 101.26),
-                pair(0, 1, 8.0e9, 203.0),
-                pair(1, 1, 23.0e9, 1234.0),
-            ],
-        };
-        let profile = Profile::measured("here", &topology, &measurements);
-        assert_eq!(profile.link(node(0), node(0)).gigabytes_per_second, 24.1);
-        assert_eq!(profile.link(node(0), node(0)).nanoseconds, 101.0);
-        // Not measured, but as far as the other way.
-        assert_eq!(
-            profile.link(node(1), node(0)),
-            profile.link(node(0), node(1))
-        );
-        assert_eq!(profile.link(node(1), node(1)).nanoseconds, 1230.0);
-        assert_eq!(profile.aeus_per_node, 3);
-        assert_eq!(Profile::parse(&profile.to_toml(), "m").unwrap(), profile);
     }
 }

@@ -76,6 +76,8 @@ pub(crate) fn read(root: &Path, allowed: Option<&[u32]>) -> Result<Topology, Top
         aeus: Vec::new(),
         pin_order: Vec::new(),
         cores: Vec::new(),
+        machine: None,
+        paced: false,
         nodes,
     };
     for node in &topology.nodes {

@@ -3,15 +3,17 @@
 use crate::caches::Cache;
 use crate::error::TopologyError;
 use crate::pages::PageSizes;
+use crate::profile::{Profile, ProfileError};
 use eris_types::{AeuId, NodeId};
 use serde::Serialize;
+use std::sync::Arc;
 
 /// Distances as firmware reports them when it has measured nothing.
 pub(crate) const LOCAL: u32 = 10;
 pub(crate) const REMOTE: u32 = 20;
 
 /// Nodes, and the places of the AEUs on them. A plain value: cloning or changing one moves nothing.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Topology {
     pub(crate) nodes: Vec<Node>,
     pub(crate) aeus: Vec<AeuPlace>,
@@ -23,6 +25,12 @@ pub struct Topology {
     pub(crate) pin_order: Vec<Vec<u32>>,
     /// Per node: physical cores, the number of AEUs it gets by itself.
     pub(crate) cores: Vec<u32>,
+    /// The machine whose links are imitated; `None`: links are as fast as they are.
+    #[serde(skip)]
+    pub(crate) machine: Option<Arc<Profile>>,
+    /// Links are as slow as that machine's.
+    #[serde(skip)]
+    pub(crate) paced: bool,
 }
 
 /// A NUMA node (the paper's *multiprocessor*).
@@ -126,6 +134,51 @@ impl Topology {
     /// Installed memory of all nodes in bytes.
     pub fn memory_bytes(&self) -> u64 {
         self.nodes.iter().map(|node| node.memory_bytes).sum()
+    }
+
+    /// The same nodes, as far apart as the first ones of another machine, and [`Links`](crate::Links) between them as
+    /// slow as its. See [`Topology::planned_as`].
+    ///
+    /// # Errors
+    /// The same.
+    pub fn paced_as(self, machine: Arc<Profile>) -> Result<Self, ProfileError> {
+        let mut planned = self.planned_as(machine)?;
+        planned.paced = true;
+        Ok(planned)
+    }
+
+    /// The same nodes, with what is known of the first ones of another machine: distances follow its latencies. AEUs
+    /// and their places stay, and links are as fast as they are.
+    ///
+    /// # Errors
+    /// [`ProfileError::FewNodes`] if that machine has fewer nodes.
+    pub fn planned_as(mut self, machine: Arc<Profile>) -> Result<Self, ProfileError> {
+        if machine.nodes() < self.nodes.len() {
+            return Err(ProfileError::FewNodes {
+                machine: machine.name.clone(),
+                has: machine.nodes(),
+                needed: self.nodes.len(),
+            });
+        }
+        for node in &mut self.nodes {
+            let local = machine.link(node.id, node.id).nanoseconds;
+            for (home, distance) in node.distances.iter_mut().enumerate() {
+                let remote = machine.link(node.id, NodeId(home as u16)).nanoseconds;
+                *distance = (f64::from(LOCAL) * remote / local).round() as u32;
+            }
+        }
+        self.machine = Some(machine);
+        Ok(self)
+    }
+
+    /// Whether links are as slow as those of the machine.
+    pub fn is_paced(&self) -> bool {
+        self.paced
+    }
+
+    /// The machine of which nodes and links are known, if it is not this one.
+    pub fn machine(&self) -> Option<&Arc<Profile>> {
+        self.machine.as_ref()
     }
 
     /// One AEU per physical core.

@@ -13,6 +13,7 @@
 
 use crate::{DeletedRows, RowIds};
 use eris_column::{ColumnChunk, Selection};
+use eris_numa::{CopyBlock, CopyEngine};
 use eris_types::{ColumnId, Timestamp};
 use std::sync::Arc;
 
@@ -86,6 +87,28 @@ impl Chunk {
         }
     }
 
+    /// The same rows, with these columns copied into a block; `None` if it has no room.
+    fn copied(
+        &self,
+        columns: &[ColumnId],
+        block: &mut CopyBlock,
+        engine: CopyEngine,
+    ) -> Option<Self> {
+        let mut all = self.columns.clone();
+        for column in columns {
+            let copied = all[column.index()].copied(block, engine)?;
+            all[column.index()] = Arc::new(copied);
+        }
+        Some(Chunk {
+            columns: all,
+            rows: self.rows,
+            inserted: self.inserted.clone(),
+            newest: self.newest,
+            ids: self.ids.clone(),
+            bytes: self.bytes,
+        })
+    }
+
     /// The ids of the rows.
     pub fn ids(&self) -> &RowIds {
         &self.ids
@@ -156,6 +179,20 @@ pub struct ChunkView {
 }
 
 impl ChunkView {
+    /// The same rows, with these columns copied into a block; `None` if it has no room.
+    pub fn copied(
+        &self,
+        columns: &[ColumnId],
+        block: &mut CopyBlock,
+        engine: CopyEngine,
+    ) -> Option<Self> {
+        Some(ChunkView {
+            chunk: Arc::new(self.chunk.copied(columns, block, engine)?),
+            deleted: self.deleted.clone(),
+            rows: self.rows.clone(),
+        })
+    }
+
     /// Whether every row is visible at `snapshot`, so that [`ChunkView::visible`] need not be called.
     pub fn all_visible(&self, snapshot: Timestamp) -> bool {
         self.chunk.newest <= snapshot && self.deleted.is_none()
