@@ -36,7 +36,7 @@ RESULTS := bench/results/$(shell date +%F)-$(shell uname -n)
 APART = $(wildcard crates/*/fuzz/fuzz_targets/*.rs $(addprefix bench/rivals/,src/*.rs examples/*.rs examples/*/*.rs))
 
 # Crates whose protocols are model-checked, and crates that Miri can run.
-LOOM_CRATES := route aeu
+LOOM_CRATES := route aeu atomics
 MIRI_CRATES := kernels route index
 
 .PHONY: help
@@ -165,7 +165,7 @@ nightly: cargo ## the long version: 10,000 seeds, ten minutes of torture, Miri, 
 
 # ---- measurement -----------------------------------------------------------------------------------------------------
 
-.PHONY: rivals bench-machine bench-route bench-index bench-misses bench-balance bench-moves bench-statement bench-keys bench-pushpull bench-scan bench-chunk bench-ssb bench-record
+.PHONY: rivals bench-machine bench-route bench-index bench-misses bench-balance bench-moves bench-statement bench-keys bench-atomics bench-copy bench-sharing bench-pushpull bench-scan bench-chunk bench-together bench-ssb bench-record
 bench-machine: build ## bandwidths and latencies of this machine
 	$(ERIS) machine
 
@@ -193,14 +193,26 @@ bench-statement: build ## what a short statement costs
 bench-keys: build venv ## what a primary key costs a load, beside DuckDB (a minute)
 	ERIS=$(ERIS) $(VENV)/bin/python bench/keys.py
 
+bench-atomics: build ## one counter and one latch that all threads want, by way (a minute)
+	$(ERIS) bench atomics
+
 bench-pushpull: build ## operations pushed to the data, or data pulled to them, over a paced link, beside the cost model
 	$(ERIS) bench pushpull
+
+bench-copy: build ## copies between nodes and double-buffered scans, by engine, block and link
+	$(ERIS) bench copy
+
+bench-sharing: build ## statements that scan one table at the same time
+	$(ERIS) bench sharing
 
 bench-scan: build ## column scans beside the memory's bandwidth
 	$(ERIS) bench scan
 
 bench-chunk: build ## scan time against the size of a chunk
 	$(ERIS) bench scan --chunk
+
+bench-together: cargo ## eight programs over the same chunks, together and one by one, beside the least possible (a minute)
+	cargo run --release -p eris-exec --example together
 
 bench-ssb: build venv ## Star Schema Benchmark beside all peers, interleaved (SCALE=1, SSB=--no-recoding)
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check -r bench/requirements.txt
@@ -213,6 +225,9 @@ bench-record: build rivals ## run all without a peer and keep the raw numbers in
 	$(ERIS) bench route --json > $(RESULTS)/route.json
 	$(ERIS) bench index --rivals $(RIVALS) --json > $(RESULTS)/index.json
 	$(ERIS) bench statement --json > $(RESULTS)/statement.json
+	$(ERIS) bench atomics --json > $(RESULTS)/atomics.json
+	$(ERIS) bench copy --json > $(RESULTS)/copy.json
+	$(ERIS) bench sharing --json > $(RESULTS)/sharing.json
 	$(ERIS) bench pushpull --json > $(RESULTS)/pushpull.json
 	$(ERIS) bench scan --json > $(RESULTS)/scan.json
 	$(ERIS) bench scan --chunk --json > $(RESULTS)/chunk.json

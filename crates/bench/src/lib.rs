@@ -9,7 +9,9 @@
 
 #![forbid(unsafe_code)]
 
+pub mod atomics;
 pub mod balance;
+pub mod copy;
 pub mod index;
 pub mod machine;
 pub mod plot;
@@ -17,5 +19,6 @@ pub mod pushpull;
 pub mod report;
 pub mod route;
 pub mod scan;
+pub mod sharing;
 pub mod ssb;
 pub mod statement;

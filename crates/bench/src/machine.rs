@@ -274,10 +274,11 @@ impl Machine {
             caches: topology.caches().to_vec(),
             memory_bytes: topology.memory_bytes(),
             kernel: kernel(),
-            topology: if topology.is_fake() {
-                format!("fake {shape}")
-            } else {
-                shape
+            topology: {
+                let fake = if topology.is_fake() { "fake " } else { "" };
+                let machine = topology.machine().filter(|_| topology.is_paced());
+                let paced = machine.map(|machine| format!(", links paced as {}", machine.name));
+                format!("{fake}{shape}{}", paced.unwrap_or_default())
             },
             page_sizes: topology.page_sizes().clone(),
         }

@@ -2,19 +2,22 @@
 
 use crate::allocator;
 use crate::args::{
-    BenchBalance, BenchCommand, BenchIndex, BenchIndexPart, BenchPushPull, BenchScan,
-    BenchStatement, MachineCommand,
+    BenchAtomics, BenchBalance, BenchCommand, BenchCopy, BenchIndex, BenchIndexPart, BenchPushPull,
+    BenchScan, BenchSharing, BenchStatement, MachineCommand,
 };
+use eris_bench::atomics::{self, AtomicsOptions};
 use eris_bench::balance::{self, BalanceBenchError, BalanceOptions};
+use eris_bench::copy::{self, CopyBenchError, CopyOptions};
 use eris_bench::index::{self, IndexBenchError, IndexOptions, IndexPart};
 use eris_bench::machine::{self, GivenMachine, MachineError};
 use eris_bench::pushpull::{self, PushPullOptions};
 use eris_bench::report::BenchReport;
 use eris_bench::route::{self, RouteBenchError, RouteOptions};
 use eris_bench::scan::{self, ScanError, ScanOptions};
+use eris_bench::sharing::{self, SharingBenchError, SharingOptions};
 use eris_bench::statement::{self, StatementBenchError, StatementOptions};
 use eris_engine::Settings;
-use eris_numa::{HugePages, Profile, ProfileError, Topology};
+use eris_numa::{HugePages, PinError, Profile, ProfileError, Topology};
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -31,6 +34,12 @@ pub enum BenchError {
     /// The machine could not be measured.
     #[error(transparent)]
     Machine(#[from] MachineError),
+    /// Statements at the same time could not be measured.
+    #[error(transparent)]
+    Sharing(#[from] SharingBenchError),
+    /// There is no memory to copy.
+    #[error(transparent)]
+    Copy(#[from] CopyBenchError),
     /// A profile is given that is none.
     #[error(transparent)]
     Profile(#[from] ProfileError),
@@ -42,6 +51,9 @@ pub enum BenchError {
         /// Why.
         source: io::Error,
     },
+    /// Threads could not be bound to their cores.
+    #[error(transparent)]
+    Pin(#[from] PinError),
     /// Routing could not be measured.
     #[error(transparent)]
     Route(#[from] RouteBenchError),
@@ -99,12 +111,20 @@ pub fn run(settings: Settings, bench: &BenchCommand, runtime: &Runtime) -> Resul
             route::run(&settings.topology, RouteOptions::default())?,
             output,
         ),
+        BenchCommand::Atomics(bench) => (atomics(&settings.topology, bench)?, &bench.output),
         BenchCommand::PushPull(BenchPushPull { records, output }) => {
             let options = PushPullOptions {
                 records: usize::try_from(*records).expect("it is 64-bit"),
                 runs: RUNS,
             };
             (pushpull::run(&settings.topology, options), output)
+        }
+        BenchCommand::Copy(BenchCopy { rows, output }) => {
+            let options = CopyOptions {
+                rows: usize::try_from(*rows).expect("it is 64-bit"),
+                runs: RUNS,
+            };
+            (copy::run(&settings.topology, options)?, output)
         }
         BenchCommand::Scan(BenchScan {
             chunk: true,
@@ -124,6 +144,13 @@ pub fn run(settings: Settings, bench: &BenchCommand, runtime: &Runtime) -> Resul
             };
             (runtime.block_on(scan::run(settings, options))?, output)
         }
+        BenchCommand::Sharing(BenchSharing { rows, output }) => {
+            let options = SharingOptions {
+                rows: *rows,
+                runs: RUNS,
+            };
+            (sharing::run(settings, options)?, output)
+        }
         BenchCommand::Index(bench) => (index(&settings, bench)?, &bench.output),
         BenchCommand::Statement(BenchStatement { rows, keys, output }) => {
             let options = StatementOptions {
@@ -137,6 +164,29 @@ pub fn run(settings: Settings, bench: &BenchCommand, runtime: &Runtime) -> Resul
         BenchCommand::Balance(bench) => (balance(&settings, bench)?, &bench.output),
     };
     Ok(report.print(output.json)?)
+}
+
+/// `eris bench atomics`.
+fn atomics(topology: &Topology, bench: &BenchAtomics) -> Result<BenchReport, BenchError> {
+    let mut options = AtomicsOptions {
+        time: Duration::from_millis(bench.milliseconds),
+        ..AtomicsOptions::new(topology)
+    };
+    if !bench.threads.is_empty() {
+        let threads = bench.threads.iter();
+        options.threads = threads.map(|threads| *threads as usize).collect();
+    }
+    if let Some(directory) = &bench.svg {
+        // Before measuring.
+        std::fs::create_dir_all(directory)?;
+    }
+    let report = atomics::run(topology, &options)?;
+    if let Some(directory) = &bench.svg {
+        for (name, plot) in atomics::figures(&report) {
+            std::fs::write(directory.join(name + ".svg"), plot.svg())?;
+        }
+    }
+    Ok(report)
 }
 
 /// `eris bench balance`.

@@ -27,6 +27,7 @@ mod numbers;
 mod output;
 mod pager;
 mod places;
+mod plan;
 mod runner;
 mod script_error;
 mod settings;
@@ -57,6 +58,8 @@ enum CliError {
     Script { script: String, source: ScriptError },
     #[error(transparent)]
     Shell(#[from] interactive::ShellError),
+    #[error(transparent)]
+    Plan(#[from] plan::PlanError),
     #[error(transparent)]
     Ssb(#[from] ssb::SsbError),
     #[error(transparent)]
@@ -129,6 +132,11 @@ fn run(cli: Cli, sources: Vec<Source>) -> Result<(), CliError> {
     match cli.command {
         Some(Command::Machine(machine)) => Ok(benches::machine(&topology, &machine)?),
         Some(Command::Bench(bench)) => Ok(benches::run(settings(topology), &bench, &runtime)?),
+        Some(Command::Plan(plan)) => {
+            let topology = plan::topology(&plan)?;
+            let sources = plan::sources(plan)?;
+            statements(settings(topology), sources, cli.statements.format, &runtime)
+        }
         Some(Command::Ssb(args::SsbCommand::Generate(generate))) => Ok(ssb::generate(&generate)?),
         Some(Command::Ssb(args::SsbCommand::Run(run))) => {
             Ok(ssb::run(settings(topology), &run, &runtime)?)
@@ -162,6 +170,13 @@ fn statements(
     } else {
         sources
     };
+    if let Some(machine) = settings
+        .topology
+        .machine()
+        .filter(|_| format.is_for_people())
+    {
+        eprintln!("{}", plan::told(machine, settings.topology.is_paced()));
+    }
     let home = Engine::home(settings).map_err(|error| CliError::Open(error.into()))?;
     let database = Database::open(home).map_err(CliError::Open)?;
     let footer = interactive || format.is_for_people() && io::stdout().is_terminal();

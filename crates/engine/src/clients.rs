@@ -5,6 +5,7 @@ pub(crate) mod client;
 pub(crate) mod columns;
 pub(crate) mod create_index;
 pub(crate) mod engine;
+mod estimate;
 pub(crate) mod exchange;
 pub(crate) mod fragments;
 pub(crate) mod garbage;

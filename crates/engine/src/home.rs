@@ -24,7 +24,7 @@ use arrow_array::ArrayRef;
 use eris_home::{
     Balancer, Balancing, Budget, Found, HeldSnapshot, Home, HomeError, HugePages, Inspection,
     KeyIndexes, KeyOrders, NodeDescription, ObjectDefinition, ObjectStatistics, Ownership,
-    ReadBandwidth, SecondaryIndexes, SingleRows, Usage, WorkerDescription, Write,
+    ReadBandwidth, SecondaryIndexes, SingleRows, Traffic, Usage, WorkerDescription, Write,
 };
 use eris_types::{ColumnId, ObjectId};
 use futures::future::{BoxFuture, ready};
@@ -110,6 +110,16 @@ impl Home for Engine {
 
     fn usage(&self) -> Vec<Usage> {
         self.memory().usage()
+    }
+
+    fn traffic(&self) -> Vec<Traffic> {
+        self.shared().remote.traffic()
+    }
+
+    fn paced_as(&self) -> Option<String> {
+        let topology = self.topology();
+        let machine = topology.machine().filter(|_| topology.is_paced());
+        machine.map(|machine| machine.name.clone())
     }
 
     fn worker_count(&self) -> usize {

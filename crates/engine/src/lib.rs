@@ -29,9 +29,9 @@ mod error;
 mod held;
 mod home;
 mod key_index;
-mod lock;
 mod object;
 mod protocol;
+mod remote;
 mod sequencer;
 mod settings;
 #[cfg(test)]

@@ -14,3 +14,4 @@ pub(crate) mod ranges;
 pub(crate) mod scatter;
 pub(crate) mod statement;
 pub(crate) mod statistics;
+pub(crate) mod write_lock;

@@ -12,105 +12,108 @@
 //! read they hold their snapshot. The *horizon* stays at or before the oldest that is held. Nobody can see what was
 //! deleted before the horizon.
 //!
+//! No lock is on the way of a short statement. How the parts do without one is said in `eris_atomics`. So are the ways
+//! in which timestamps are drawn. Nobody lives at the home of this sequence: an owner may be busy with a scan, and no
+//! commit shall wait for it. So owners change the word themselves, or by node, whichever costs less here.
+//!
 //! Why a timestamp is drawn so late: docs/decisions/0003.
 
-use crate::lock::Lock;
-use eris_types::Timestamp;
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use eris_atomics::{
+    CommitOrder, Hold, Sequence, Snapshots, Waiting, Way, calibrate, cheapest, estimate,
+};
+use eris_numa::{Topology, pin_current_thread};
+use eris_types::{NodeId, Timestamp};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 /// How many timestamps may be open at a time.
 const OPEN: u64 = 4096;
+/// So many readers hold their snapshots without a lock: more than there are cores, for tasks that wait hold them, too.
+const READERS: usize = 256;
+/// To gather costs a look at each slot that was ever used. So many of these a commit may cost.
+const LOOKS: u64 = 4;
+
+/// So many owners of a node ask for timestamps at a time. There is no use for more.
+const SENDERS: usize = 64;
+/// For finding out how timestamps are drawn best.
+const CALIBRATION: Duration = Duration::from_millis(15);
 
 /// Draws timestamps and publishes them in order.
 #[derive(Debug)]
 pub(crate) struct Sequencer {
-    /// The next timestamp to be drawn. Written by every writer through compare-and-swap.
-    next: AtomicU64,
-    /// The newest timestamp up to which all have finished. Advanced by whoever finds that it can be.
-    visible: AtomicU64,
-    /// Slot `t % OPEN` holds `t` once `t` has finished. Storing a slot and then reading its neighbour, by two writers
-    /// at a time, must not let both miss the other's store: hence sequential consistency throughout.
-    finished: Box<[AtomicU64]>,
+    /// The timestamps that are drawn.
+    next: Sequence,
+    /// Those that have finished, and what is visible.
+    order: CommitOrder,
     /// Writers that wait until their timestamp is visible.
-    waiting: Lock<Vec<(Timestamp, Waker)>>,
-    /// How many readers hold each snapshot. Locked twice per statement.
-    held: Lock<BTreeMap<Timestamp, usize>>,
-    /// No snapshot is older, held or yet to be taken. Written under the lock of `held`, read by owners without it: an
-    /// old value only keeps garbage longer.
-    horizon: AtomicU64,
+    waiting: Waiting,
+    /// What readers hold, and the horizon.
+    snapshots: Snapshots,
 }
 
 impl Sequencer {
-    pub fn new() -> Self {
+    /// For writers of so many nodes, which draw in this way.
+    pub fn new(nodes: usize, way: Way) -> Self {
         Sequencer {
-            next: AtomicU64::new(1),
-            visible: AtomicU64::new(0),
-            finished: (0..OPEN).map(|_| AtomicU64::new(0)).collect(),
-            waiting: Lock::default(),
-            held: Lock::default(),
-            horizon: AtomicU64::new(0),
+            next: Sequence::new(1, way, nodes, SENDERS),
+            order: CommitOrder::new(OPEN),
+            waiting: Waiting::new(),
+            snapshots: Snapshots::new(READERS),
         }
     }
 
     /// The newest snapshot.
     pub fn visible(&self) -> Timestamp {
-        Timestamp(self.visible.load(SeqCst))
+        Timestamp(self.order.visible())
     }
 
-    /// The newest snapshot, which stays readable until it is released as often as it was held.
-    pub fn hold(&self) -> Timestamp {
-        let mut held = self.held.lock();
-        // Under the lock, so that no horizon gets beyond it in between.
-        let snapshot = self.visible();
-        *held.entry(snapshot).or_default() += 1;
-        snapshot
+    /// Holds the newest snapshot, until it is released.
+    pub fn hold(&self) -> Hold {
+        self.snapshots.hold(|| self.order.visible())
     }
 
-    /// Gives a snapshot up that was held; returns the horizon.
-    pub fn release(&self, snapshot: Timestamp) -> Timestamp {
-        let mut held = self.held.lock();
-        if let Some(readers) = held.get_mut(&snapshot) {
-            *readers -= 1;
-            if *readers == 0 {
-                held.remove(&snapshot);
-            }
-        }
-        self.move_horizon(&held)
+    /// Gives a snapshot up that was held. Returns the oldest one that it has kept readable. The horizon stays where it
+    /// is: who waits for it to move asks afterwards whether it can.
+    pub fn release(&self, hold: Hold) -> Timestamp {
+        Timestamp(self.snapshots.release(hold))
     }
 
     /// Moves the horizon as far as it can be; returns it.
     pub fn advance_horizon(&self) -> Timestamp {
-        let held = self.held.lock();
-        self.move_horizon(&held)
-    }
-
-    fn move_horizon(&self, held: &BTreeMap<Timestamp, usize>) -> Timestamp {
-        let visible = self.visible();
-        let oldest = held.keys().next().copied().unwrap_or(visible);
-        self.horizon.store(oldest.0, SeqCst);
-        oldest
+        Timestamp(self.snapshots.gather(|| self.order.visible()))
     }
 
     /// Up to where nobody needs to tell commits apart.
     pub fn horizon(&self) -> Timestamp {
-        Timestamp(self.horizon.load(SeqCst))
+        let horizon = self.snapshots.horizon();
+        match horizon < self.order.visible() {
+            true => self.advance_horizon(),
+            false => Timestamp(horizon),
+        }
     }
 
-    /// Draws a timestamp, which must be finished by all means; `None` while too many are open.
-    pub fn draw(&self) -> Option<Timestamp> {
-        let drawn = self.next.fetch_update(SeqCst, SeqCst, |next| {
-            // If others have drawn and finished since `next` was read, `visible` is beyond it, and the exchange fails.
-            let open = next.saturating_sub(self.visible.load(SeqCst));
-            (open <= OPEN).then_some(next + 1)
-        });
-        drawn.ok().map(Timestamp)
+    /// The same, a few commits ago if many readers have held snapshots at a time: for who asks with every row.
+    pub fn recent_horizon(&self) -> Timestamp {
+        let passed = self
+            .order
+            .visible()
+            .saturating_sub(self.snapshots.gathered());
+        match passed * LOOKS > self.snapshots.reach() as u64 {
+            true => self.advance_horizon(),
+            false => Timestamp(self.snapshots.horizon()),
+        }
+    }
+
+    /// Draws a timestamp, which must be finished by all means; `None` while too many are open. `node`: where it is
+    /// drawn. Whoever draws at the same time may draw one too many; its order has room for that.
+    pub fn draw(&self, node: NodeId) -> Option<Timestamp> {
+        let open = self.next.next().saturating_sub(self.order.visible());
+        (open <= OPEN).then(|| Timestamp(self.next.draw(1, node)))
     }
 
     /// Like [`draw`](Self::draw), and wakes the task again while too many are open.
     pub fn poll_draw(&self, cx: &mut Context<'_>) -> Poll<Timestamp> {
-        match self.draw() {
+        match self.draw(NodeId::default()) {
             Some(at) => Poll::Ready(at),
             None => {
                 // Thousands of statements are committing; each takes microseconds.
@@ -122,27 +125,8 @@ impl Sequencer {
 
     /// Says that the writes of `drawn` are complete (or given up) everywhere.
     pub fn finish(&self, drawn: Timestamp) {
-        self.finished[(drawn.0 % OPEN) as usize].store(drawn.0, SeqCst);
-        loop {
-            let visible = self.visible.load(SeqCst);
-            let following = visible + 1;
-            if self.finished[(following % OPEN) as usize].load(SeqCst) != following {
-                break;
-            }
-            // A failure means that somebody else advanced it; the loop looks again from there.
-            let _ = self
-                .visible
-                .compare_exchange(visible, following, SeqCst, SeqCst);
-        }
-        let visible = self.visible();
-        let mut waiting = self.waiting.lock();
-        waiting.retain(|(timestamp, waker)| {
-            let wait = *timestamp > visible;
-            if !wait {
-                waker.wake_by_ref();
-            }
-            wait
-        });
+        self.order.finish(drawn.0);
+        self.waiting.wake(|| self.order.visible());
     }
 
     /// Whether `timestamp` is visible; if not, `waker` is woken once it is. One waits for a timestamp: who has drawn
@@ -151,24 +135,49 @@ impl Sequencer {
         if timestamp <= self.visible() {
             return true;
         }
-        let mut waiting = self.waiting.lock();
-        match waiting.iter_mut().find(|(waited, _)| *waited == timestamp) {
-            Some((_, known)) => known.clone_from(waker),
-            None => waiting.push((timestamp, waker.clone())),
-        }
+        self.waiting.add(timestamp.0, waker);
         // It may have become visible before the waker was in the list.
         timestamp <= self.visible()
     }
+}
+
+/// How timestamps are drawn best on a machine: estimated for one whose links are known, measured where there are
+/// several nodes. Within a node, nothing is better than the processor.
+pub(crate) fn best_way(topology: &Topology) -> Way {
+    let places = topology.aeus();
+    let contenders: Vec<NodeId> = places.iter().map(|place| place.node).collect();
+    let nodes = topology.nodes().len();
+    let costs = match topology.machine() {
+        Some(profile) => estimate(&contenders, |from, to| profile.link(from, to).nanoseconds),
+        None if nodes == 1 || topology.is_fake() => return Way::Cpu,
+        None => {
+            let pin = |number: usize| {
+                if let Some(cpu) = places[number].cpu {
+                    // Without the right to it threads stay where they are, and so do AEUs.
+                    let _ = pin_current_thread(cpu);
+                }
+            };
+            calibrate(&contenders, pin, CALIBRATION)
+        }
+    };
+    let costs = costs.into_iter().filter(|cost| cost.way != Way::Delegated);
+    cheapest(&costs.collect::<Vec<_>>())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const NODE: NodeId = NodeId(0);
+
+    fn sequencer() -> Sequencer {
+        Sequencer::new(1, Way::Cpu)
+    }
+
     #[test]
     fn timestamps_become_visible_in_order() {
-        let sequencer = Sequencer::new();
-        let drawn: Vec<Timestamp> = (0..3).map(|_| sequencer.draw().unwrap()).collect();
+        let sequencer = sequencer();
+        let drawn: Vec<Timestamp> = (0..3).map(|_| sequencer.draw(NODE).unwrap()).collect();
         assert_eq!(sequencer.visible(), Timestamp::ZERO);
         sequencer.finish(drawn[1]);
         assert_eq!(sequencer.visible(), Timestamp::ZERO);
@@ -180,40 +189,68 @@ mod tests {
 
     #[test]
     fn the_horizon_waits_for_the_oldest_reader() {
-        let sequencer = Sequencer::new();
-        let commit = || sequencer.finish(sequencer.draw().unwrap());
+        let sequencer = sequencer();
+        let commit = || sequencer.finish(sequencer.draw(NODE).unwrap());
         commit();
         let old = sequencer.hold();
         commit();
-        let new = sequencer.hold();
-        assert_eq!(sequencer.hold(), new);
+        let (new, same) = (sequencer.hold(), sequencer.hold());
+        assert_eq!((old.at(), new.at(), same.at()), (1, 2, 2));
         commit();
-        assert_eq!(sequencer.advance_horizon(), old);
-        assert_eq!(sequencer.release(new), old);
-        assert_eq!(sequencer.release(old), new);
-        assert_eq!(sequencer.release(new), Timestamp(3));
+        assert_eq!(sequencer.advance_horizon(), Timestamp(1));
+        assert_eq!(sequencer.release(new), Timestamp(2));
+        assert_eq!(sequencer.horizon(), Timestamp(1));
+        assert_eq!(sequencer.release(old), Timestamp(1));
+        assert_eq!(sequencer.horizon(), Timestamp(2));
+        assert_eq!(sequencer.release(same), Timestamp(2));
         assert_eq!(sequencer.horizon(), Timestamp(3));
     }
 
     #[test]
+    fn a_recent_horizon_is_not_far_behind() {
+        let sequencer = sequencer();
+        let commit = || sequencer.finish(sequencer.draw(NODE).unwrap());
+        let behind = || sequencer.visible().0 - sequencer.recent_horizon().0;
+        (0..100).for_each(|_| {
+            commit();
+            assert_eq!(behind(), 0, "nobody reads");
+        });
+        let readers: Vec<_> = (0..2 * READERS).map(|_| sequencer.hold()).collect();
+        (0..100).for_each(|_| commit());
+        assert!(behind() >= 100);
+        readers.into_iter().for_each(|reader| {
+            sequencer.release(reader);
+        });
+        sequencer.advance_horizon();
+        (0..100).for_each(|_| {
+            commit();
+            assert!(behind() <= READERS as u64 / LOOKS);
+        });
+    }
+
+    #[test]
     fn only_so_many_timestamps_are_open() {
-        let sequencer = Sequencer::new();
-        let drawn: Vec<_> = (0..OPEN).map(|_| sequencer.draw().unwrap()).collect();
-        assert_eq!(sequencer.draw(), None);
+        let sequencer = sequencer();
+        let drawn: Vec<_> = (0..OPEN).map(|_| sequencer.draw(NODE).unwrap()).collect();
+        assert_eq!(sequencer.draw(NODE), None);
         sequencer.finish(drawn[0]);
-        assert!(sequencer.draw().is_some());
+        assert!(sequencer.draw(NODE).is_some());
     }
 
     #[test]
     fn threads_that_finish_at_a_time_leave_none_behind() {
-        let sequencer = Sequencer::new();
+        Way::ALL.into_iter().for_each(threads_leave_none_behind);
+    }
+
+    fn threads_leave_none_behind(way: Way) {
+        let sequencer = Sequencer::new(1, way);
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
                     for _ in 0..20_000 {
                         // A thread that is interrupted between the two holds all others back, thousands of draws later.
                         let drawn = loop {
-                            match sequencer.draw() {
+                            match sequencer.draw(NODE) {
                                 Some(drawn) => break drawn,
                                 None => std::thread::yield_now(),
                             }
@@ -224,5 +261,11 @@ mod tests {
             }
         });
         assert_eq!(sequencer.visible(), Timestamp(80_000));
+    }
+
+    #[test]
+    fn a_node_draws_by_the_processor() {
+        assert_eq!(best_way(&Topology::fake(1, 4)), Way::Cpu);
+        assert_eq!(best_way(&Topology::fake(4, 2)), Way::Cpu);
     }
 }

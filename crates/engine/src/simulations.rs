@@ -8,6 +8,7 @@ mod keys;
 mod routed;
 mod rows;
 mod sharing;
+mod short;
 pub(crate) mod simulated;
 mod together;
 mod unique;

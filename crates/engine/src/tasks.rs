@@ -4,6 +4,7 @@ pub(crate) mod adopt;
 pub(crate) mod build;
 pub(crate) mod check;
 pub(crate) mod collect;
+pub(crate) mod copies;
 pub(crate) mod handler;
 pub(crate) mod insert;
 pub(crate) mod keys;

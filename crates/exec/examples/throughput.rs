@@ -227,6 +227,7 @@ fn main() {
             probes: vec![],
             lookups: vec![],
             output,
+            options: ScanOptions::default(),
         };
         let program = Program::compile(&fragment, &schema, &dictionaries).expect("compiled");
         let mut partial = program.start();

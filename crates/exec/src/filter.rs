@@ -15,7 +15,10 @@ mod order;
 mod predicate;
 mod residual;
 mod run;
+mod streamed;
+mod together;
 mod truth;
 
 pub(crate) use classify::Filter;
 pub(crate) use run::{ChunkInput, FilterState, Passed};
+pub(crate) use together::run_tests;

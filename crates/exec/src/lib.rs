@@ -15,6 +15,9 @@
 //! in any order. The semantics are those of the SQL layer's own operators, so that it makes no difference which part of
 //! a plan runs here; except that integer overflow is always an error, never a wrapped result.
 //!
+//! Programs that read the same chunks run over each of them [together](run_together): what they have in common comes
+//! from memory once.
+//!
 //! What this crate must not know: AEUs, work queues, scheduling, SQL, and how a column is encoded.
 
 #![forbid(unsafe_code)]
@@ -31,10 +34,12 @@ mod pairs;
 mod phases;
 mod program;
 mod rows;
+mod together;
 mod values;
 mod window;
 mod work;
 
 pub use group::{Division, Groups, Merger};
 pub use program::{Partial, Program};
+pub use together::{Member, Outcome, run_together};
 pub use work::Work;

@@ -61,6 +61,11 @@ impl Tally {
         self.column_bytes += bytes.sum::<u64>();
     }
 
+    /// The columns of the chunk at hand that were read, by their positions in the fragment.
+    pub(crate) fn columns_read(&self) -> &[usize] {
+        &self.read
+    }
+
     /// The zones show that no row of the chunk passes this test.
     pub(crate) fn excluded(&mut self, phase: usize) {
         self.counts[phase].chunks_excluded += 1;

@@ -20,9 +20,9 @@ use std::sync::Arc;
 /// which column chunks understand them. Made once per statement and shared by all workers.
 #[derive(Debug)]
 pub struct Program {
-    columns: FragmentColumns,
+    pub(crate) columns: FragmentColumns,
     snapshot: Timestamp,
-    filter: Filter,
+    pub(crate) filter: Filter,
     output: OutputPlan,
     isa: Isa,
     phases: Arc<Phases>,
@@ -38,8 +38,8 @@ enum OutputPlan {
 /// learnt of the filter's selectivity. Belongs to the program that [started](Program::start) it.
 #[derive(Debug)]
 pub struct Partial {
-    filter: FilterState,
-    selection: Selection,
+    pub(crate) filter: FilterState,
+    pub(crate) selection: Selection,
     output: OutputState,
     rest: Option<UnfinishedChunk>,
 }
@@ -143,6 +143,14 @@ impl Program {
         columns.map(|column| self.columns.ids[column].index())
     }
 
+    /// The positions of the columns that the output is made of.
+    pub(crate) fn output_columns(&self) -> &[usize] {
+        match &self.output {
+            OutputPlan::Rows(plan) => &plan.columns,
+            OutputPlan::Groups(plan) => &plan.columns,
+        }
+    }
+
     /// The columns of the output: named like the expressions, of the types of `Fragment::output_types`.
     pub fn output_schema(&self) -> &SchemaRef {
         match &self.output {
@@ -188,30 +196,62 @@ impl Program {
         partial: &mut Partial,
         work: &mut Work,
     ) -> Result<Vec<RecordBatch>, FragmentError> {
-        assert!(!partial.is_midway(), "one chunk after the other");
-        partial.filter.tally.begin(view, &self.columns);
-        if self.is_done(partial) {
-            work.chunks_skipped += 1;
+        let Some(only_count) = self.begin(view, partial, work) else {
             return Ok(Vec::new());
-        }
-        let chunk = &*view.chunk;
-        let only_count = match &self.output {
-            OutputPlan::Rows(_) => false,
-            OutputPlan::Groups(plan) => plan.only_counts(chunk, &self.columns),
-        };
-        let input = ChunkInput {
-            view,
-            snapshot: self.snapshot,
-            columns: &self.columns,
-            isa: self.isa,
         };
         let passed = self.filter.run(
-            &input,
-            only_count && !self.columns.lookups.have_several_matches(),
+            self.input(view),
+            self.lets_filter_count(only_count),
             &mut partial.filter,
             &mut partial.selection,
             work,
         )?;
+        self.take_in(view, only_count, passed, partial, work)
+    }
+
+    /// Begins with a chunk: whether only the number of passing rows matters; `None` if nothing is needed of it.
+    pub(crate) fn begin(
+        &self,
+        view: &ChunkView,
+        partial: &mut Partial,
+        work: &mut Work,
+    ) -> Option<bool> {
+        assert!(!partial.is_midway(), "one chunk after the other");
+        partial.filter.tally.begin(view, &self.columns);
+        if self.is_done(partial) {
+            work.chunks_skipped += 1;
+            return None;
+        }
+        Some(match &self.output {
+            OutputPlan::Rows(_) => false,
+            OutputPlan::Groups(plan) => plan.only_counts(&view.chunk, &self.columns),
+        })
+    }
+
+    pub(crate) fn input<'a>(&'a self, view: &'a ChunkView) -> ChunkInput<'a> {
+        ChunkInput {
+            view,
+            snapshot: self.snapshot,
+            columns: &self.columns,
+            isa: self.isa,
+        }
+    }
+
+    /// Whether the filter may tell the number of rows alone, if that is all that matters.
+    pub(crate) fn lets_filter_count(&self, only_count: bool) -> bool {
+        only_count && !self.columns.lookups.have_several_matches()
+    }
+
+    /// Takes in the rows that passed the filter.
+    pub(crate) fn take_in(
+        &self,
+        view: &ChunkView,
+        only_count: bool,
+        passed: Passed,
+        partial: &mut Partial,
+        work: &mut Work,
+    ) -> Result<Vec<RecordBatch>, FragmentError> {
+        let chunk = &*view.chunk;
         let few = match passed {
             Passed::Nothing => return Ok(Vec::new()),
             Passed::Counted(rows) => {
@@ -224,10 +264,7 @@ impl Program {
             Passed::Selected => false,
             Passed::Few => true,
         };
-        let (plan_of_rows, columns) = match &self.output {
-            OutputPlan::Rows(plan) => (true, &plan.columns),
-            OutputPlan::Groups(plan) => (false, &plan.columns),
-        };
+        let plan_of_rows = matches!(&self.output, OutputPlan::Rows(_));
         let selection = &mut partial.selection;
         let FilterState {
             few: listed, tally, ..
@@ -257,7 +294,7 @@ impl Program {
             true => Left::Listed(listed, chunk.rows()),
             false => Left::Selected(selection),
         };
-        self.touch(columns, view, left, tally, work);
+        self.touch(self.output_columns(), view, left, tally, work);
         self.put_out(view, few, ChunkPosition::default(), partial)
     }
 

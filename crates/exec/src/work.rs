@@ -13,4 +13,7 @@ pub struct Work {
     pub rows_passed: u64,
     /// Encoded bytes of the column chunks that were touched.
     pub bytes: u64,
+    /// Encoded bytes of the column chunks that programs before this one had read in the same call of
+    /// [`run_together`](crate::run_together): they came from memory once for all of these.
+    pub bytes_shared: u64,
 }

@@ -8,7 +8,8 @@ use common::rows_of;
 use common::table::{SNAPSHOT, chunk};
 use eris_exec::{Program, Work};
 use eris_fragment::{
-    Aggregate, AggregateFunction, Expr, Fragment, FragmentError, Lookup, Output, Type, Value,
+    Aggregate, AggregateFunction, Expr, Fragment, FragmentError, Lookup, Output, ScanOptions, Type,
+    Value,
 };
 use eris_types::{ColumnId, ObjectId};
 use std::sync::Arc;
@@ -42,6 +43,7 @@ fn fragment(lookups: &[RecordBatch], output: Output) -> Fragment {
         probes: vec![],
         lookups: (lookups.iter().cloned().map(|rows| Lookup::new(1, rows))).collect(),
         output,
+        options: ScanOptions::default(),
     }
 }
 

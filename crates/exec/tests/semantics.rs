@@ -12,7 +12,7 @@ use eris_column::Dictionary;
 use eris_exec::{Program, Work};
 use eris_fragment::{
     Aggregate, AggregateFunction, BinaryOp, Expr, Fragment, FragmentError, KeySet, Output, Probe,
-    Scalar, Type, Value,
+    Scalar, ScanOptions, Type, Value,
 };
 use eris_types::{ColumnId, ObjectId};
 use std::collections::HashMap;
@@ -84,6 +84,7 @@ fn fragment(table: &Table, filter: Vec<Expr>, output: Output) -> Fragment {
         probes: vec![],
         lookups: vec![],
         output,
+        options: ScanOptions::default(),
     }
 }
 

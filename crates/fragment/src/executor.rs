@@ -25,6 +25,23 @@ pub trait Executor: Debug + Send + Sync {
     fn access(&self, _fragment: &Fragment) -> Option<Access> {
         None
     }
+
+    /// What it expects of the places in which the fragment's rows lie now; `None`: there is one place, or nothing is
+    /// known.
+    fn estimate(&self, _fragment: &Fragment) -> Option<Estimate> {
+        None
+    }
+}
+
+/// What a fragment is expected to take, by where its rows are worked on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    /// Seconds if all are worked on where they lie.
+    pub pushed: f64,
+    /// Seconds as it would be executed.
+    pub expected: f64,
+    /// Bytes that would then be read from other places.
+    pub moved: u64,
 }
 
 /// A running fragment.
@@ -62,6 +79,12 @@ pub struct WorkerReport {
     pub chunks_skipped: u64,
     /// Chunks it read on behalf of another worker.
     pub chunks_helped: u64,
+    /// Those of them that it copied to its own node before.
+    pub chunks_copied: u64,
+    /// Those of its bytes that were read for other fragments at the same time, and counted for these, too.
+    pub bytes_shared: u64,
+    /// Bytes that it read from other nodes.
+    pub bytes_moved: u64,
     /// Rows in the chunks it read.
     pub rows_scanned: u64,
     /// Rows in the chunks that its zone maps excluded.

@@ -31,7 +31,7 @@ mod wire;
 
 pub use access::Access;
 pub use error::FragmentError;
-pub use executor::{Execution, Executor, FragmentReport, FragmentStream, WorkerReport};
+pub use executor::{Estimate, Execution, Executor, FragmentReport, FragmentStream, WorkerReport};
 pub use expr::{BinaryOp, Expr};
 pub use keys::{KeySet, Probe, integer_keys};
 pub use lookup::Lookup;
@@ -63,6 +63,38 @@ pub struct Fragment {
     pub output: Output,
     /// If not all rows are needed: which are enough.
     pub order: Option<Order>,
+    /// How it is executed. That makes no difference to what it yields.
+    pub options: ScanOptions,
+}
+
+/// How a fragment is executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScanOptions {
+    /// Where rows are worked on.
+    pub strategy: NumaStrategy,
+    /// Whether chunks are worked on together with other fragments that are about to read them.
+    pub sharing: bool,
+}
+
+impl Default for ScanOptions {
+    fn default() -> Self {
+        ScanOptions {
+            strategy: NumaStrategy::Auto,
+            sharing: true,
+        }
+    }
+}
+
+/// Whether an operation goes to the data, or data to whoever has time for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum NumaStrategy {
+    /// Whichever is estimated to end sooner.
+    #[default]
+    Auto,
+    /// Rows are worked on at the place where they lie, by its workers alone.
+    Push,
+    /// Idle workers take rows from other places, however far they are.
+    Pull,
 }
 
 /// What a fragment yields.

@@ -167,6 +167,7 @@ fn fragment() -> impl Strategy<Value = Fragment> {
                 probes,
                 lookups,
                 output,
+                options: ScanOptions::default(),
             },
         )
 }
@@ -205,15 +206,16 @@ fn another_version_is_named() {
             columns: vec![],
             limit: None,
         },
+        options: ScanOptions::default(),
     };
     let mut bytes = fragment.to_bytes();
-    assert_eq!(&bytes[..3], b"EF\x03");
+    assert_eq!(&bytes[..3], b"EF\x04");
     bytes[2] = 9;
     let error = Fragment::from_bytes(&bytes).unwrap_err();
     assert_eq!(error, WireError::Version(9));
     assert_eq!(
         error.to_string(),
-        "fragment of wire version 9, this build reads version 3"
+        "fragment of wire version 9, this build reads version 4"
     );
     assert_eq!(
         Fragment::from_bytes(b"GIF89a"),
@@ -236,6 +238,7 @@ fn bytes_behind_a_fragment_are_damage() {
             keys: vec![],
             aggregates: vec![],
         },
+        options: ScanOptions::default(),
     };
     let mut bytes = fragment.to_bytes();
     bytes.push(0);

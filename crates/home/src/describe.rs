@@ -2,7 +2,10 @@
 
 use eris_fragment::Scalar;
 use eris_telemetry::AeuSnapshot;
-use eris_types::{AeuId, NodeId, SegmentId};
+use eris_types::{AeuId, NodeId, ObjectId, SegmentId};
+
+/// What workers' own buffers are accounted to: no data object.
+pub const BUFFERS: ObjectId = ObjectId(0);
 
 /// A worker.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 use crate::{
     Balancer, Balancing, Budget, Found, HeldSnapshot, HomeError, HugePages, Inspection, KeyIndexes,
     KeyOrders, NodeDescription, ObjectDefinition, ObjectStatistics, Ownership, ReadBandwidth,
-    SecondaryIndexes, SingleRows, Usage, WorkerDescription, Write,
+    SecondaryIndexes, SingleRows, Traffic, Usage, WorkerDescription, Write,
 };
 use arrow_array::ArrayRef;
 use eris_fragment::Executor;
@@ -99,6 +99,16 @@ pub trait Home: Executor {
 
     /// Whether data lies on huge pages, as the home was started.
     fn huge_pages(&self) -> HugePages;
+
+    /// What has been read from other nodes since the start, by pair of nodes and kind; empty where nothing is counted.
+    fn traffic(&self) -> Vec<Traffic> {
+        Vec::new()
+    }
+
+    /// The machine whose links between nodes are imitated, if they are slowed down.
+    fn paced_as(&self) -> Option<String> {
+        None
+    }
 
     /// Measures what workers can read from memory, in a tenth of a second or so. It blocks. `None`: that cannot be
     /// measured, or not now.

@@ -43,12 +43,13 @@ mod rows;
 mod single;
 mod snapshot;
 mod statistics;
+mod traffic;
 mod write;
 
 pub use balance::{Algorithm, Balanced, Balancer, Balancing, Moved};
 pub use describe::{
-    ChunkInspection, ColumnChunkInspection, DictionaryInspection, Inspection, NodeDescription,
-    ReadBandwidth, SegmentInspection, WorkerDescription,
+    BUFFERS, ChunkInspection, ColumnChunkInspection, DictionaryInspection, Inspection,
+    NodeDescription, ReadBandwidth, SegmentInspection, WorkerDescription,
 };
 pub use eris_numa::{Budget, HugePages, OutOfMemory, Usage};
 pub use eris_telemetry::AeuSnapshot;
@@ -65,4 +66,5 @@ pub use rows::{Found, KeyBounds};
 pub use single::{Becomes, Compute, Computed, Kept, RowChanges, RowClient, SingleRows};
 pub use snapshot::HeldSnapshot;
 pub use statistics::{ColumnStatistics, ObjectStatistics};
+pub use traffic::{Traffic, TrafficKind};
 pub use write::Write;

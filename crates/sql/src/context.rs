@@ -17,7 +17,7 @@ mod variables;
 pub(crate) use lookup::no_schema_hint;
 pub(crate) use services::Services;
 pub(crate) use session_data::{NamedStatement, SessionData};
-pub(crate) use variables::{NULL_ORDERS, Variables};
+pub(crate) use variables::{NULL_ORDERS, NUMA_STRATEGIES, Variables};
 
 use crate::catalog::{Catalog, SCHEMA, Table};
 use crate::maintenance::recoding::Recodings;

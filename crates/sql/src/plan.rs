@@ -24,4 +24,5 @@ pub(crate) mod run;
 pub(crate) mod scan;
 pub(crate) mod star_rule;
 pub(crate) mod statistics;
+pub(crate) mod time;
 pub(crate) mod translate;

@@ -1,12 +1,11 @@
 //! What was moved, and what came of it.
 
 use super::loads::imbalance;
-use crate::lock::Lock;
 use crate::{Shift, Shifted};
+use eris_atomics::{Lock, LockGuard};
 use eris_home::Balanced;
 use eris_types::ObjectId;
 use std::collections::VecDeque;
-use std::sync::MutexGuard;
 use std::time::SystemTime;
 
 /// So many shifts are remembered.
@@ -56,7 +55,7 @@ impl BalancingHistory {
         newest.for_each(|one| one.after = Some(imbalance(loads)));
     }
 
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Balanced>> {
+    fn lock(&self) -> LockGuard<'_, VecDeque<Balanced>> {
         self.0.lock()
     }
 }

@@ -8,16 +8,16 @@ use super::rows::{self, Holding, RowMove, everything};
 use super::{BalancerState, Balancing};
 use crate::clients::engine::Engine;
 use crate::error::EngineError;
-use crate::lock::Lock;
 use crate::object::data_object::DataObject;
 use crate::object::load::Load;
 use crate::object::ranges::Assignment;
 use crate::object::statistics::PartitionStatistics;
+use eris_atomics::{Lock, LockGuard};
 use eris_column::{CHUNK_ROWS, ZoneRange};
 use eris_types::{AeuId, ObjectId};
 use futures::channel::oneshot;
 use std::collections::HashMap;
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -47,7 +47,7 @@ struct KnownTable {
 }
 
 impl Tables {
-    fn lock(&self) -> MutexGuard<'_, HashMap<ObjectId, Arc<Known>>> {
+    fn lock(&self) -> LockGuard<'_, HashMap<ObjectId, Arc<Known>>> {
         self.0.lock()
     }
 

@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// One statement's way to the AEUs. Kept for the next statement when it is done.
 pub(crate) struct Client {
     /// `None` once it was given back.
-    session: Option<Session<Parcel>>,
+    session: Option<Box<Session<Parcel>>>,
 }
 
 /// An answer that has come.
@@ -65,14 +65,14 @@ impl ReceivedAnswer {
 }
 
 impl Client {
-    pub fn new(session: Session<Parcel>) -> Self {
+    pub fn new(session: Box<Session<Parcel>>) -> Self {
         Client {
             session: Some(session),
         }
     }
 
     /// Takes the session out, for the next statement.
-    pub fn take(&mut self) -> Option<Session<Parcel>> {
+    pub fn take(&mut self) -> Option<Box<Session<Parcel>>> {
         self.session.take()
     }
 

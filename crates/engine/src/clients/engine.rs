@@ -8,7 +8,8 @@ use crate::object::statistics::merge;
 use crate::protocol::callback::QuestionId;
 use crate::protocol::lists::Parcel;
 use crate::protocol::objects::DropObject;
-use crate::sequencer::Sequencer;
+use crate::remote::Remote;
+use crate::sequencer::{Sequencer, best_way};
 use crate::settings::Settings;
 use crate::tasks::owner::Owner;
 use arrow_schema::SchemaRef;
@@ -55,9 +56,10 @@ impl Engine {
         )
         .map_err(|error| start(&error))?;
         let topology = Arc::new(settings.topology);
-        let sequencer = Arc::new(Sequencer::new());
+        let sequencer = Arc::new(Sequencer::new(topology.nodes().len(), best_way(&topology)));
+        let remote = Arc::new(Remote::new(&topology));
         let runtime = {
-            let owner = |place: AeuPlace| owner(place.aeu, &topology, &memory, &sequencer);
+            let owner = |place: AeuPlace| owner(place.aeu, &topology, &memory, &sequencer, &remote);
             Runtime::start_with_share(&topology, BufferSizes::default(), share, owner)
         }
         .map_err(|error| start(&error))?;
@@ -66,6 +68,7 @@ impl Engine {
             topology,
             memory,
             sequencer,
+            remote,
             router,
             Some(runtime),
             settings.huge_pages,
@@ -76,11 +79,14 @@ impl Engine {
         topology: Arc<Topology>,
         memory: Memory,
         sequencer: Arc<Sequencer>,
+        remote: Arc<Remote>,
         router: Arc<Router<Parcel>>,
         runtime: Option<Runtime<Owner>>,
         huge_pages: HugePages,
     ) -> Engine {
-        let shared = EngineState::new(topology, memory, sequencer, router, runtime, huge_pages);
+        let shared = EngineState::new(
+            topology, memory, sequencer, remote, router, runtime, huge_pages,
+        );
         Engine {
             shared: Arc::new(shared),
         }
@@ -256,6 +262,7 @@ pub(crate) fn owner(
     topology: &Arc<Topology>,
     memory: &Memory,
     sequencer: &Arc<Sequencer>,
+    remote: &Arc<Remote>,
 ) -> Owner {
     let memory_of_node = memory.node(topology.node_of(aeu));
     let budget = memory.budget().clone();
@@ -265,6 +272,7 @@ pub(crate) fn owner(
         budget,
         topology.clone(),
         sequencer.clone(),
+        remote.clone(),
     )
 }
 

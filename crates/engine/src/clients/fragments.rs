@@ -28,7 +28,8 @@ use eris_aeu::Runtime;
 use eris_column::CHUNK_ROWS;
 use eris_exec::Program;
 use eris_fragment::{
-    Access, Execution, Executor, Fragment, FragmentError, FragmentReport, FragmentStream, Output,
+    Access, Estimate, Execution, Executor, Fragment, FragmentError, FragmentReport, FragmentStream,
+    Output,
 };
 use eris_types::AeuId;
 use std::sync::Arc;
@@ -63,10 +64,15 @@ impl Executor for Engine {
         let object = self.object(fragment.object).ok()?;
         Path::of(fragment, &object).map(|path| path.access())
     }
+
+    fn estimate(&self, fragment: &Fragment) -> Option<Estimate> {
+        let object = self.object(fragment.object).ok()?;
+        self.shared().estimate(fragment, &object)
+    }
 }
 
 /// Who takes part in a fragment: AEUs and the rows of their partitions.
-type Participants = Vec<(AeuId, u64)>;
+pub(super) type Participants = Vec<(AeuId, u64)>;
 
 impl EngineState {
     /// Begins a fragment; its result comes in so many streams.
@@ -111,7 +117,7 @@ impl EngineState {
     }
 
     /// Who takes part in a scan of `object`: its owners, and everybody if one of them has far more than its share.
-    fn scanners(&self, object: &DataObject) -> Participants {
+    pub(super) fn scanners(&self, object: &DataObject) -> Participants {
         let all: Participants = (self.aeus())
             .map(|aeu| (aeu, object.partition_rows(aeu)))
             .collect();
@@ -156,6 +162,7 @@ impl EngineState {
                 .collect(),
             shares.collect(),
         )
+        .with(fragment.options)
     }
 
     /// What the caller gets of a run.

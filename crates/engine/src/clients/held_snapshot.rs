@@ -2,6 +2,7 @@
 
 use super::engine::Engine;
 use super::shared::EngineState;
+use eris_atomics::Hold;
 use eris_home::HeldSnapshot;
 use eris_types::Timestamp;
 use std::sync::Arc;
@@ -10,20 +11,28 @@ impl Engine {
     /// The newest snapshot, held for a reader: everything that was committed before this call, and nothing half-way.
     pub fn hold(&self) -> HeldSnapshot {
         let shared = Arc::clone(self.shared());
-        let at = shared.sequencer.hold();
-        HeldSnapshot::new(at, Arc::new(Held { at, shared }))
+        let hold = shared.sequencer.hold();
+        let at = Timestamp(hold.at());
+        let hold = Some(hold);
+        HeldSnapshot::new(at, Arc::new(Held { hold, shared }))
     }
 }
 
 /// What ends with the last clone of a [`HeldSnapshot`].
 struct Held {
-    at: Timestamp,
+    /// Until it is dropped.
+    hold: Option<Hold>,
     shared: Arc<EngineState>,
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        let horizon = self.shared.sequencer.release(self.at);
-        self.shared.collect_garbage(horizon);
+        let EngineState {
+            sequencer, garbage, ..
+        } = &*self.shared;
+        let since = self.hold.take().map(|hold| sequencer.release(hold));
+        if since.is_some_and(|since| garbage.has_waited(since)) {
+            self.shared.collect_garbage(sequencer.advance_horizon());
+        }
     }
 }

@@ -15,7 +15,7 @@ mod together;
 mod write;
 
 pub use together::RowChanges;
-pub(crate) use together::{shared_write_lock, try_shared_write_lock};
+pub(crate) use together::{AwaitedShare, shared_write_lock, try_shared_write_lock};
 
 use super::client::Client;
 use super::engine::Engine;
@@ -23,6 +23,8 @@ use super::exchange::Exchange;
 use crate::error::EngineError;
 use crate::object::data_object::DataObject;
 use crate::object::keys::Keys;
+use crate::object::write_lock::ExclusiveWrite;
+use crate::object::write_lock::SharedWrite;
 use crate::protocol::keys::ExecuteRows;
 use crate::protocol::rows::{RowBatch, RowOperation};
 use arrow_array::{Array, ArrayRef, RecordBatch};
@@ -35,7 +37,6 @@ use std::future::poll_fn;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::task::Poll;
-use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard};
 
 /// A statement of more rows, or a batch of more ranges, takes several steps, so that owners can do other work in
 /// between.
@@ -83,7 +84,7 @@ pub struct RowClient {
     /// See [`RowClient::keeping`].
     kept: Option<Arc<dyn Any + Send + Sync>>,
     /// See [`RowClient::wait_for_write_lock`].
-    pub(crate) write_lock: Option<OwnedRwLockReadGuard<()>>,
+    pub(crate) write_lock: Option<SharedWrite>,
 }
 
 /// See [`RowClient::keeping`].
@@ -157,10 +158,10 @@ impl RowClient {
     }
 
     /// Waits for the right to be the only one that changes rows, and until what was changed before is visible.
-    async fn exclusive_lock(&mut self) -> OwnedRwLockWriteGuard<()> {
+    async fn exclusive_lock(&mut self) -> ExclusiveWrite {
         // Nobody waits for it while he shares it.
         self.write_lock = None;
-        let write_lock = self.object.write_lock.clone().write_owned().await;
+        let write_lock = self.object.write_lock.alone().await;
         self.see_changes().await;
         write_lock
     }
@@ -174,7 +175,8 @@ impl RowClient {
 
     /// The owner of all these keys, if there is one.
     fn only_owner(&self, keys: &Keys) -> Option<AeuId> {
-        let ranges = self.object.ranges.get()?;
+        let ranges = self.object.ranges.look();
+        let ranges = ranges.as_ref()?;
         same(ranges.routing(keys).into_iter().map(|key| ranges.get(key)))
     }
 

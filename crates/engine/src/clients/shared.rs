@@ -4,25 +4,29 @@ use super::client::Client;
 use super::garbage::Garbage;
 use super::key_index::registered::RegisteredIndex;
 use crate::error::EngineError;
-use crate::lock::{Lock, SharedLock};
 use crate::object::data_object::DataObject;
+use crate::object::write_lock::ExclusiveWrite;
 use crate::protocol::lists::Parcel;
 use crate::protocol::objects::CollectGarbage;
+use crate::remote::Remote;
 use crate::sequencer::Sequencer;
 use crate::tasks::owner::Owner;
+use arc_swap::ArcSwap;
 use eris_aeu::{Runtime, Session};
+use eris_atomics::{Lock, Pool};
 use eris_numa::{HugePages, Memory, Topology};
 use eris_route::{RouteError, Router};
 use eris_types::{AeuId, ObjectId, StatementId, Timestamp};
 use std::collections::HashMap;
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, MutexGuard, Weak};
+use std::sync::{Arc, Weak};
 use std::task::Poll;
-use tokio::sync::OwnedRwLockWriteGuard;
 
 /// How many idle sessions are kept for the next statements.
 const IDLE_CLIENTS: usize = 64;
+
+type Objects = HashMap<ObjectId, Arc<DataObject>>;
 
 /// What statements share.
 pub(crate) struct EngineState {
@@ -30,15 +34,17 @@ pub(crate) struct EngineState {
     pub memory: Memory,
     pub huge_pages: HugePages,
     pub sequencer: Arc<Sequencer>,
+    pub remote: Arc<Remote>,
     router: Arc<Router<Parcel>>,
     /// The AEUs' threads; `None` where AEUs are stepped by hand.
     pub runtime: Option<Runtime<Owner>>,
-    /// Read at the start of statements, written by CREATE and DROP.
-    objects: SharedLock<HashMap<ObjectId, Arc<DataObject>>>,
+    /// Read at the start of statements; replaced as a whole by CREATE and DROP, under the lock beside it.
+    objects: ArcSwap<Objects>,
+    changing_objects: Lock<()>,
     pub garbage: Garbage,
     /// The bare indexes, as long as somebody has them.
     key_indexes: Lock<Vec<Weak<RegisteredIndex>>>,
-    clients: Lock<Vec<Session<Parcel>>>,
+    idle_clients: Pool<Session<Parcel>>,
     next_object: AtomicU32,
     /// For statements, questions and parts of batches, so that no answer is taken for another's.
     next_callback: AtomicU64,
@@ -49,6 +55,7 @@ impl EngineState {
         topology: Arc<Topology>,
         memory: Memory,
         sequencer: Arc<Sequencer>,
+        remote: Arc<Remote>,
         router: Arc<Router<Parcel>>,
         runtime: Option<Runtime<Owner>>,
         huge_pages: HugePages,
@@ -58,12 +65,14 @@ impl EngineState {
             memory,
             huge_pages,
             sequencer,
+            remote,
             router,
             runtime,
-            objects: SharedLock::default(),
+            objects: ArcSwap::default(),
+            changing_objects: Lock::default(),
             garbage: Garbage::default(),
             key_indexes: Lock::default(),
-            clients: Lock::default(),
+            idle_clients: Pool::new(IDLE_CLIENTS),
             next_object: AtomicU32::new(1),
             next_callback: AtomicU64::new(1),
         }
@@ -90,18 +99,25 @@ impl EngineState {
 
     /// Adds a data object.
     pub fn add_object(&self, object: DataObject) {
-        let mut objects = self.objects.write();
-        objects.insert(object.id, Arc::new(object));
+        self.change_objects(|objects| objects.insert(object.id, Arc::new(object)));
     }
 
     /// Takes a data object away.
     pub fn remove_object(&self, id: ObjectId) -> Result<Arc<DataObject>, EngineError> {
-        let removed = self.objects.write().remove(&id);
+        let removed = self.change_objects(|objects| objects.remove(&id));
         removed.ok_or(EngineError::NoSuchObject(id))
     }
 
+    fn change_objects<R>(&self, change: impl FnOnce(&mut Objects) -> R) -> R {
+        let _changing = self.changing_objects.lock();
+        let mut objects = Objects::clone(&self.objects.load());
+        let result = change(&mut objects);
+        self.objects.store(Arc::new(objects));
+        result
+    }
+
     pub fn object(&self, id: ObjectId) -> Result<Arc<DataObject>, EngineError> {
-        let objects = self.objects.read();
+        let objects = self.objects.load();
         objects
             .get(&id)
             .cloned()
@@ -110,8 +126,7 @@ impl EngineState {
 
     /// All data objects.
     pub fn objects(&self) -> Vec<Arc<DataObject>> {
-        let objects = self.objects.read();
-        objects.values().cloned().collect()
+        self.objects.load().values().cloned().collect()
     }
 
     /// Notes a bare index.
@@ -127,16 +142,11 @@ impl EngineState {
         all.iter().filter_map(Weak::upgrade).collect()
     }
 
-    fn idle_clients(&self) -> MutexGuard<'_, Vec<Session<Parcel>>> {
-        self.clients.lock()
-    }
-
     /// A session for one statement.
     pub fn client(&self) -> Result<Client, EngineError> {
-        let idle = self.idle_clients().pop();
-        let session = match idle {
+        let session = match self.idle_clients.take() {
             Some(session) => session,
-            None => Session::new(self.router.session().map_err(too_busy)?),
+            None => Box::new(Session::new(self.router.session().map_err(too_busy)?)),
         };
         Ok(Client::new(session))
     }
@@ -144,17 +154,14 @@ impl EngineState {
     /// Keeps the client's session for the next statement; nothing may still be on its way to it.
     pub fn give_back(&self, client: &mut Client) {
         if let Some(session) = client.take() {
-            let mut idle = self.idle_clients();
-            if idle.len() < IDLE_CLIENTS {
-                idle.push(session);
-            }
+            self.idle_clients.put(session);
         }
     }
 
     /// Waits for the write lock to change rows of an object, and until what was changed under the lock before is
     /// visible.
-    pub async fn write_lock(&self, object: &DataObject) -> OwnedRwLockWriteGuard<()> {
-        let write_lock = object.write_lock.clone().write_owned().await;
+    pub async fn write_lock(&self, object: &DataObject) -> ExclusiveWrite {
+        let write_lock = object.write_lock.alone().await;
         if object.changed() > self.sequencer.visible() {
             // Its writer did not wait for it.
             self.barrier().await;
@@ -181,9 +188,8 @@ impl EngineState {
     }
 
     /// Rows of an object were deleted by the commit at `at`: has their owners collect them when it is worth it.
-    pub fn collect_after(&self, object: ObjectId, deleted: u64, at: Timestamp) {
-        if deleted > 0 {
-            self.garbage.note(object, deleted, at);
+    pub fn collect_after(&self, object: &Arc<DataObject>, deleted: u64, at: Timestamp) {
+        if self.garbage.note(object, deleted, at) {
             self.collect_garbage(self.sequencer.advance_horizon());
         }
     }

@@ -22,6 +22,7 @@ use crate::held::partition::OfferedChunk;
 use crate::object::data_object::DataObject;
 use crate::object::scatter::Scatter;
 use crate::object::statement::Statement;
+use crate::object::write_lock::ExclusiveWrite;
 use crate::protocol::answers::Deleted;
 use crate::protocol::lists::ToClient;
 use crate::protocol::statements::{Abort, Adopt, Check, Delete, Insert};
@@ -33,7 +34,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
-use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard};
+use tokio::sync::OwnedRwLockReadGuard;
 
 /// Rows that take so much are written, although they do not fill a chunk.
 const MOST_COLLECTED: u64 = 32 << 20;
@@ -114,7 +115,7 @@ pub(crate) enum WriterLock {
     None,
     /// Waited for when the statement commits.
     AtCommit,
-    Held(#[expect(dead_code, reason = "held until it is dropped")] OwnedRwLockWriteGuard<()>),
+    Held(#[expect(dead_code, reason = "held until it is dropped")] ExclusiveWrite),
 }
 
 #[derive(Default)]

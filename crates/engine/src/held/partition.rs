@@ -457,7 +457,8 @@ impl Partition {
     fn tell_planners(&mut self) {
         let columns = self.object.schema.fields().len();
         let statistics = self.tally.of(&self.segments, columns);
-        self.object.set_partition_statistics(self.owner, statistics);
+        self.object
+            .set_partition_statistics(self.owner, &statistics);
     }
 
     /// The rows of a snapshot, frozen. Readers like few chunks, so a long append buffer is merged first, if memory

@@ -1,7 +1,7 @@
 //! Few rows by their keys.
 
 use crate::clients::engine::Engine;
-use crate::clients::rows::{self, shared_write_lock, try_shared_write_lock};
+use crate::clients::rows::{self, AwaitedShare, shared_write_lock, try_shared_write_lock};
 use arrow_array::{ArrayRef, RecordBatch};
 use eris_home::{
     Compute, Computed, Found, HomeError, Kept, KeyBounds, RowChanges, RowClient, SingleRows,
@@ -11,7 +11,6 @@ use futures::future::BoxFuture;
 use std::fmt;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use tokio::sync::OwnedRwLockReadGuard;
 
 impl SingleRows for Engine {
     fn client(&self, object: ObjectId) -> Result<Box<dyn RowClient>, HomeError> {
@@ -30,7 +29,7 @@ impl SingleRows for Engine {
 struct SingleRowClient {
     rows: rows::RowClient,
     /// For the write lock, as long as others have it.
-    waiting: Option<BoxFuture<'static, OwnedRwLockReadGuard<()>>>,
+    waiting: Option<AwaitedShare>,
 }
 
 impl RowClient for SingleRowClient {

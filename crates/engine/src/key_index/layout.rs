@@ -4,7 +4,7 @@
 //! once for all. Whoever still goes by the one before reaches a former owner, who forwards; a client that hears of it
 //! is ahead of the table from then on.
 
-use crate::lock::SharedLock;
+use eris_atomics::SharedLock;
 use eris_route::{RangeTable, Split};
 use eris_types::AeuId;
 use std::sync::Arc;

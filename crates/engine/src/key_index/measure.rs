@@ -1,7 +1,7 @@
 //! What the segments of an index were asked for, merged on reading.
 
-use crate::lock::Lock;
 use crossbeam_utils::CachePadded;
+use eris_atomics::Lock;
 use eris_types::AeuId;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

@@ -1,15 +1,16 @@
 //! A data object as every part of the engine sees it: what it is, where its rows go, what it holds.
 
 use crate::error::EngineError;
-use crate::lock::{Lock, SharedLock};
 use crate::object::indexes::Index;
 use crate::object::keys::{Keys, is_word};
 use crate::object::load::Loads;
 use crate::object::numbers::keys_of;
 use crate::object::ranges::{Assignment, Ranges};
-use crate::object::statistics::PartitionStatistics;
+use crate::object::statistics::{PartitionStatistics, PublishedStatistics};
+use crate::object::write_lock::WriteLock;
 use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch};
 use arrow_schema::{DataType, Schema, SchemaRef};
+use eris_atomics::{Lock, LockGuard, SharedLock};
 use eris_column::{Dictionary, Domain, ZoneRange};
 use eris_fragment::Type;
 use eris_home::{IndexKind, Partitioning};
@@ -32,7 +33,7 @@ pub(crate) struct DataObject {
     /// fragment starts: never on the way of rows.
     dictionaries: Box<[Lock<Option<Dictionary>>]>,
     /// Per AEU, what its partition holds: written by the owner after a commit, read by planners.
-    statistics: Box<[Lock<PartitionStatistics>]>,
+    statistics: Box<[PublishedStatistics]>,
     /// What owners were asked for.
     pub loads: Loads,
     /// Its secondary indexes, also those that are being built.
@@ -41,7 +42,7 @@ pub(crate) struct DataObject {
     /// The right to change rows: one statement's that reads before it writes, or writes to several partitions; or
     /// that of any number of [one-partition changes](crate::clients::rows), which their owners order. Served in the
     /// order in which they came.
-    pub write_lock: Arc<tokio::sync::RwLock<()>>,
+    pub write_lock: Arc<WriteLock>,
     /// Held by statements that write rows with a key before they have the write lock, from the first row to their end,
     /// and alone by whoever shifts keys: rows are written with who owns their keys when they commit.
     pub early_writes: Arc<tokio::sync::RwLock<()>>,
@@ -50,6 +51,9 @@ pub(crate) struct DataObject {
     changed: AtomicU64,
     /// The same of statements that had it for themselves: who shares it need only wait for these.
     changed_alone: AtomicU64,
+    /// Rows that were deleted since they were collected last. A relaxed number, added to by every statement that
+    /// deletes: whoever makes it pass the limit is the only one to do so.
+    deleted: AtomicU64,
     /// Set once by whoever drops it, read by owners before they write or scan: DROP may overtake what was sent before
     /// it.
     dropped: AtomicBool,
@@ -110,7 +114,9 @@ impl DataObject {
             id,
             name: name.to_owned(),
             dictionaries: texts.collect(),
-            statistics: (0..aeus).map(|_| Lock::default()).collect(),
+            statistics: (0..aeus)
+                .map(|_| PublishedStatistics::new(schema.fields().len()))
+                .collect(),
             ranges: Ranges::default(),
             loads: Loads::new(aeus),
             schema,
@@ -122,6 +128,7 @@ impl DataObject {
             early_writes: Arc::default(),
             changed: AtomicU64::new(0),
             changed_alone: AtomicU64::new(0),
+            deleted: AtomicU64::new(0),
             dropped: AtomicBool::new(false),
             poisoned: AtomicBool::new(false),
         })
@@ -202,6 +209,16 @@ impl DataObject {
         self.set_changed(at);
     }
 
+    /// Rows were deleted; how many had been before.
+    pub fn add_deleted(&self, rows: u64) -> u64 {
+        self.deleted.fetch_add(rows, Ordering::Relaxed)
+    }
+
+    /// Deleted rows are collected.
+    pub fn forget_deleted(&self) {
+        self.deleted.store(0, Ordering::Relaxed);
+    }
+
     /// Whether it was dropped.
     pub fn is_dropped(&self) -> bool {
         self.dropped.load(Ordering::Acquire)
@@ -242,29 +259,29 @@ impl DataObject {
 
     /// What the partition of `aeu` holds.
     pub fn partition_statistics(&self, aeu: AeuId) -> PartitionStatistics {
-        lock(&self.statistics[aeu.index()]).clone()
+        self.statistics[aeu.index()].read()
     }
 
     /// Tells planners what the partition of `aeu` holds.
-    pub fn set_partition_statistics(&self, aeu: AeuId, statistics: PartitionStatistics) {
-        *lock(&self.statistics[aeu.index()]) = statistics;
+    pub fn set_partition_statistics(&self, aeu: AeuId, statistics: &PartitionStatistics) {
+        self.statistics[aeu.index()].write(statistics);
     }
 
     /// Rows of the partition of `aeu`, those included that are deleted but not collected: older snapshots see them.
     pub fn partition_rows(&self, aeu: AeuId) -> u64 {
-        lock(&self.statistics[aeu.index()]).rows
+        self.statistics[aeu.index()].rows()
     }
 
     /// Rows of all partitions, those included that are deleted but not collected.
     pub fn total_rows(&self) -> u64 {
-        self.statistics.iter().map(|part| lock(part).rows).sum()
+        self.statistics.iter().map(PublishedStatistics::rows).sum()
     }
 
     /// The least and the greatest value of a column, as far as they are known.
     pub fn column_range(&self, column: ColumnId) -> Option<ZoneRange> {
         let mut all = crate::object::statistics::ColumnSummary::default();
         for part in &self.statistics {
-            if let Some(summary) = lock(part).columns.get(column.index()) {
+            if let Some(summary) = part.read().columns.get(column.index()) {
                 all.add_summary(summary);
             }
         }
@@ -339,6 +356,6 @@ impl DataObject {
     }
 }
 
-fn lock<T>(mutex: &Lock<T>) -> std::sync::MutexGuard<'_, T> {
+fn lock<T>(mutex: &Lock<T>) -> LockGuard<'_, T> {
     mutex.lock()
 }

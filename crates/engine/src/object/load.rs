@@ -8,12 +8,15 @@
 //! Each AEU writes numbers of its own and nobody else's; whoever wants to know reads them all. They only ever grow, so
 //! that any number of readers can tell what came since they looked last.
 
-use crate::lock::Lock;
 use crossbeam_utils::CachePadded;
+use eris_atomics::Lock;
 use eris_numa::thread_cpu_time;
 use eris_types::AeuId;
-use std::sync::MutexGuard;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::OnceLock;
+use std::sync::atomic::{
+    AtomicI64, AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+};
 use std::time::{Duration, Instant};
 
 /// One slice of a scan of so many is timed.
@@ -45,14 +48,12 @@ struct Part {
     operations: AtomicU64,
     keys: AtomicU64,
     asking: AtomicU64,
-    /// Written by one operation in some, taken when loads are looked at.
-    samples: Lock<Samples>,
-}
-
-#[derive(Debug, Default)]
-struct Samples {
-    numbers: Vec<i64>,
-    next: usize,
+    /// The newest samples, each in the place of the one that came [`SAMPLES`] before. One operation in some writes
+    /// them.
+    samples: OnceLock<Box<[AtomicI64]>>,
+    /// How many samples have come, and how many of them had when loads were looked at last.
+    sampled: AtomicU64,
+    taken: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -163,15 +164,15 @@ impl Loads {
         add(&part.asking, time.as_nanos() as u64);
         let step = count.div_ceil(SAMPLES_AT_ONCE).max(1);
         let some: Vec<u32> = (0..count as u32).step_by(step).collect();
-        let mut samples = lock(&part.samples);
-        for number in numbers(&some) {
-            let next = samples.next;
-            match samples.numbers.get_mut(next) {
-                Some(sample) => *sample = number,
-                None => samples.numbers.push(number),
-            }
-            samples.next = (next + 1) % SAMPLES;
+        let nothing = || (0..SAMPLES).map(|_| AtomicI64::new(0)).collect();
+        let samples = part.samples.get_or_init(nothing);
+        let sampled = part.sampled.load(Relaxed);
+        let numbers = numbers(&some);
+        for (place, number) in (sampled..).zip(&numbers) {
+            samples[place as usize % SAMPLES].store(*number, Relaxed);
         }
+        // After the samples, for whoever takes them.
+        (part.sampled).store(sampled + numbers.len() as u64, Release);
     }
 
     /// What every AEU was asked for since the table was made.
@@ -190,8 +191,15 @@ impl Loads {
 
     /// The numbers of keys that an AEU was asked for since the last call, ascending.
     pub fn take_samples(&self, aeu: AeuId) -> Vec<i64> {
-        let samples = std::mem::take(&mut *lock(&self.parts[aeu.index()].samples));
-        let mut numbers = samples.numbers;
+        let part = &self.parts[aeu.index()];
+        let sampled = part.sampled.load(Acquire);
+        let taken = part.taken.swap(sampled, Relaxed);
+        let places = taken.max(sampled.saturating_sub(SAMPLES as u64))..sampled;
+        let Some(samples) = part.samples.get() else {
+            return Vec::new();
+        };
+        let numbers = places.map(|place| samples[place as usize % SAMPLES].load(Relaxed));
+        let mut numbers: Vec<i64> = numbers.collect();
         numbers.sort_unstable();
         numbers
     }
@@ -199,7 +207,7 @@ impl Loads {
     /// What every AEU was asked for lately, and in how long.
     pub fn lately(&self) -> (Duration, Vec<Load>) {
         let now = (Instant::now(), self.all());
-        let mut looks = lock(&self.looks);
+        let mut looks = self.looks.lock();
         if now.0 - looks.last.0 >= LOOK {
             looks.before = std::mem::replace(&mut looks.last, now.clone());
         }
@@ -215,10 +223,6 @@ fn add(number: &AtomicU64, more: u64) -> u64 {
     let before = number.load(Relaxed);
     number.store(before.wrapping_add(more), Relaxed);
     before
-}
-
-fn lock<T>(mutex: &Lock<T>) -> MutexGuard<'_, T> {
-    mutex.lock()
 }
 
 #[cfg(test)]

@@ -8,26 +8,46 @@
 //! Only the part above the greatest assigned key is cut. So rows stay, and ascending keys spread over all AEUs. Writers
 //! assign by this table, under its lock. A reader finds its key in every later table, unless keys were
 //! [shifted](Ranges::shift) since: rows that an older snapshot shows may be with any former owner.
+//!
+//! Few keys that are no greater than the greatest assigned one take no lock. No cut can change their owner. So that
+//! this holds for most keys of rows that come one by one and ascend, some more than have come count as assigned.
 
-use crate::lock::Lock;
 use crate::object::keys::{KeyRange, Keys, least, routing_of};
+use arc_swap::ArcSwapOption;
 use arrow_array::Int64Array;
+use crossbeam_utils::CachePadded;
+use eris_atomics::{Lock, LockGuard};
 use eris_column::CHUNK_ROWS;
 use eris_kernels::Isa;
 use eris_route::RangeTable;
 use eris_types::{AeuId, Timestamp};
+use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 /// From so many keys on, what they all begin with is passed over when they are assigned.
 const COMMON_OF: usize = 1_024;
 /// A range above all others is cut once it has got this share of all rows of an AEU: 1 / 16.
 const SHARES: u64 = 16;
 
+/// So many rows at a time are few.
+const FEW: usize = 16;
+/// So many numbers above those of few rows count as assigned.
+const AHEAD: i64 = 256;
+
 /// The ranges as they are now.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Ranges {
     state: Lock<Cuts>,
+    /// The newest ranges, from the first row on. Written under the lock.
+    current: ArcSwapOption<Assignment>,
+    /// The owners of numbers up to this one are fixed. Written under the lock after `current`, and read before it: who
+    /// sees it sees ranges that are at least as new.
+    assigned: AtomicI64,
+    /// Rows that took no lock since somebody did: to each AEU, and into the last range. Relaxed numbers: a sample.
+    unlocked: OnceLock<Box<[CachePadded<AtomicU64>]>>,
+    unlocked_last: AtomicU64,
     /// Set once, with the first shift, before anybody can see what it has done; owners need not look at ranges before.
     has_shifted: AtomicBool,
 }
@@ -127,14 +147,35 @@ impl Assignment {
     }
 }
 
+impl Default for Ranges {
+    fn default() -> Self {
+        Ranges {
+            state: Lock::default(),
+            current: ArcSwapOption::empty(),
+            assigned: AtomicI64::new(i64::MIN),
+            unlocked: OnceLock::new(),
+            unlocked_last: AtomicU64::new(0),
+            has_shifted: AtomicBool::new(false),
+        }
+    }
+}
+
 impl Ranges {
     /// The ranges; `None` before the first row.
     pub fn get(&self) -> Option<Arc<Assignment>> {
-        self.lock().current.clone()
+        self.current.load_full()
+    }
+
+    /// The same for a moment: for who looks and goes on.
+    pub fn look(&self) -> impl Deref<Target = Option<Arc<Assignment>>> {
+        self.current.load()
     }
 
     /// The ranges by which rows with these keys are assigned, and their numbers.
     pub fn assign(&self, keys: &[Keys], aeus: usize) -> (Arc<Assignment>, Vec<Vec<i64>>) {
+        if let Some(assigned) = self.assign_unlocked(keys, aeus) {
+            return assigned;
+        }
         let mut state = self.lock();
         let common = match &state.current {
             Some(assignment) => Arc::clone(&assignment.common),
@@ -143,14 +184,66 @@ impl Ranges {
         let numbers = keys.iter().map(|keys| keys.routing(&common));
         let numbers: Vec<Vec<i64>> = numbers.collect();
         let all: Vec<Numbers> = numbers.iter().map(|some| Numbers::new(some)).collect();
-        (state.assign(&all, &common, aeus), numbers)
+        (self.assign_locked(&mut state, &all, &common, aeus), numbers)
+    }
+
+    /// The same for few keys whose owners are fixed.
+    fn assign_unlocked(
+        &self,
+        keys: &[Keys],
+        aeus: usize,
+    ) -> Option<(Arc<Assignment>, Vec<Vec<i64>>)> {
+        let [keys] = keys else {
+            return None;
+        };
+        let assigned = self.assigned.load(Ordering::Acquire);
+        let ranges = self.get().filter(|_| keys.len() <= FEW)?;
+        let numbers = ranges.routing(keys);
+        if numbers.iter().any(|number| *number > assigned) {
+            return None;
+        }
+        let last = ranges.bounds.last().expect("it has a first").0;
+        let unlocked = self.unlocked(aeus);
+        for number in &numbers {
+            unlocked[ranges.get(*number).index()].fetch_add(1, Ordering::Relaxed);
+            if *number >= last {
+                self.unlocked_last.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        Some((ranges, vec![numbers]))
+    }
+
+    fn unlocked(&self, aeus: usize) -> &[CachePadded<AtomicU64>] {
+        self.unlocked
+            .get_or_init(|| (0..aeus).map(|_| CachePadded::default()).collect())
+    }
+
+    fn assign_locked(
+        &self,
+        state: &mut Cuts,
+        numbers: &[Numbers],
+        common: &Arc<[u8]>,
+        aeus: usize,
+    ) -> Arc<Assignment> {
+        let unlocked = self.unlocked(aeus).iter();
+        for (rows, unlocked) in state.rows.iter_mut().zip(unlocked) {
+            *rows += unlocked.swap(0, Ordering::Relaxed);
+        }
+        state.last += self.unlocked_last.swap(0, Ordering::Relaxed);
+        let before = state.current.clone();
+        let assignment = state.assign(numbers, common, aeus);
+        if !before.is_some_and(|before| Arc::ptr_eq(&before, &assignment)) {
+            self.current.store(Some(Arc::clone(&assignment)));
+        }
+        self.assigned.store(state.highest, Ordering::Release);
+        assignment
     }
 
     /// The same for keys that are numbers, or numbers of another column.
     pub fn assign_numbers(&self, numbers: &[Int64Array], aeus: usize) -> Arc<Assignment> {
         let all = numbers.iter().map(|some| Numbers::new(some.values()));
         let all: Vec<Numbers> = all.collect();
-        self.lock().assign(&all, &Arc::default(), aeus)
+        self.assign_locked(&mut self.lock(), &all, &Arc::default(), aeus)
     }
 
     /// Whether keys that had an owner have got another one, ever.
@@ -187,9 +280,10 @@ impl Ranges {
         state.since = state.since.max(at);
         state.last = 0;
         state.publish(common);
+        self.current.store(state.current.clone());
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Cuts> {
+    fn lock(&self) -> LockGuard<'_, Cuts> {
         self.state.lock()
     }
 }
@@ -310,8 +404,10 @@ impl Cuts {
     /// Notes where rows go.
     fn count(&mut self, assignment: &Assignment, numbers: &[Numbers]) {
         let last = self.bounds.last().expect("it has a first").0;
+        let count: usize = numbers.iter().map(|some| some.all.len()).sum();
+        let ahead = if count <= FEW { AHEAD } else { 0 };
         for some in numbers {
-            self.highest = self.highest.max(some.greatest);
+            self.highest = self.highest.max(some.greatest.saturating_add(ahead));
             // A sample tells how many get where.
             let step = (some.all.len() / 64).max(1);
             for number in some.all.iter().step_by(step) {

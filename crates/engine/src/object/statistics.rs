@@ -1,6 +1,7 @@
 //! What planners may know of a data object.
 
 use arrow_schema::{DataType, SchemaRef};
+use eris_atomics::Record;
 use eris_column::{ColumnChunk, ZoneRange, from_integer};
 use eris_fragment::{Scalar, Type, Value};
 use eris_home::{ColumnStatistics, ObjectStatistics};
@@ -18,7 +19,7 @@ pub(crate) struct PartitionStatistics {
     /// Those of sealed rows.
     pub sealed_bytes: u64,
     pub newest: Timestamp,
-    /// Per column; empty while there are no rows.
+    /// Per column.
     pub columns: Vec<ColumnSummary>,
 }
 
@@ -28,6 +29,8 @@ pub(crate) struct ColumnSummary {
     pub nulls: u64,
     /// Rows of those that are stored by a key order.
     pub ordered: u64,
+    /// Encoded bytes.
+    pub bytes: u64,
     /// None: no value yet, or none that has an order across chunks.
     pub range: Option<ZoneRange>,
 }
@@ -35,6 +38,7 @@ pub(crate) struct ColumnSummary {
 impl ColumnSummary {
     fn add(&mut self, chunk: &ColumnChunk) {
         let zone = chunk.zone();
+        self.bytes += chunk.bytes() as u64;
         self.merge(zone.nulls as u64, &zone.range);
         if chunk.order().is_some() {
             self.ordered += chunk.rows() as u64;
@@ -42,6 +46,7 @@ impl ColumnSummary {
     }
 
     pub fn add_summary(&mut self, other: &ColumnSummary) {
+        self.bytes += other.bytes;
         match &other.range {
             Some(range) => self.merge(other.nulls, range),
             None => self.nulls += other.nulls,
@@ -58,6 +63,94 @@ impl ColumnSummary {
             (Some(Wide(a, b)), Wide(c, d)) => Some(Wide(a.min(*c), b.max(*d))),
             (known, _) => known,
         };
+    }
+}
+
+/// Words of a partition's statistics, and of a column's.
+const WORDS: usize = 6;
+const COLUMN_WORDS: usize = 8;
+
+/// A partition's statistics as everybody reads them: its owner writes them with every commit, and nobody waits.
+#[derive(Debug)]
+pub(crate) struct PublishedStatistics(Record);
+
+impl PublishedStatistics {
+    /// Nothing yet, of a table with so many columns.
+    pub fn new(columns: usize) -> Self {
+        PublishedStatistics(Record::new(WORDS + columns * COLUMN_WORDS))
+    }
+
+    /// Makes new ones known. Called by the owner alone.
+    pub fn write(&self, new: &PartitionStatistics) {
+        let PartitionStatistics {
+            rows,
+            deleted,
+            sealed,
+            bytes,
+            sealed_bytes,
+            newest,
+            columns,
+        } = new;
+        let numbers = [*rows, *deleted, *sealed, *bytes, *sealed_bytes, newest.0];
+        let columns = columns.iter().flat_map(ColumnSummary::to_words);
+        self.0.write(numbers.into_iter().chain(columns));
+    }
+
+    /// All of them, as they were after one commit.
+    pub fn read(&self) -> PartitionStatistics {
+        let words = self.0.read();
+        let (numbers, columns) = words.split_at(WORDS);
+        let columns = columns.chunks_exact(COLUMN_WORDS);
+        PartitionStatistics {
+            rows: numbers[0],
+            deleted: numbers[1],
+            sealed: numbers[2],
+            bytes: numbers[3],
+            sealed_bytes: numbers[4],
+            newest: Timestamp(numbers[5]),
+            columns: columns.map(ColumnSummary::of_words).collect(),
+        }
+    }
+
+    /// The rows, deleted ones included.
+    pub fn rows(&self) -> u64 {
+        self.0.word(0)
+    }
+}
+
+impl ColumnSummary {
+    fn to_words(&self) -> [u64; COLUMN_WORDS] {
+        let (kind, low, high) = match &self.range {
+            Some(ZoneRange::Integer(low, high)) => (1, *low as u128, *high as u128),
+            Some(ZoneRange::Float(low, high)) => (2, low.to_bits().into(), high.to_bits().into()),
+            Some(ZoneRange::Wide(low, high)) => (3, *low as u128, *high as u128),
+            _ => (0, 0, 0),
+        };
+        let (lows, highs) = ((low >> 64) as u64, (high >> 64) as u64);
+        let (low, high) = (low as u64, high as u64);
+        let ColumnSummary {
+            nulls,
+            ordered,
+            bytes,
+            ..
+        } = *self;
+        [nulls, ordered, kind, low, lows, high, highs, bytes]
+    }
+
+    fn of_words(words: &[u64]) -> Self {
+        let wide = |at: usize| (u128::from(words[at + 1]) << 64 | u128::from(words[at])) as i128;
+        let float = |at: usize| f64::from_bits(words[at]);
+        ColumnSummary {
+            nulls: words[0],
+            ordered: words[1],
+            bytes: words[7],
+            range: match words[2] {
+                1 => Some(ZoneRange::Integer(words[3] as i64, words[5] as i64)),
+                2 => Some(ZoneRange::Float(float(3), float(5))),
+                3 => Some(ZoneRange::Wide(wide(3), wide(5))),
+                _ => None,
+            },
+        }
     }
 }
 
@@ -209,5 +302,41 @@ pub(crate) fn extremes(data_type: &DataType, range: &ZoneRange) -> Option<(Scala
             Some((scalar(Value::Integer(*min)), scalar(Value::Integer(*max))))
         }
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_published_is_read_again() {
+        let column = |nulls, ordered, range| ColumnSummary {
+            nulls,
+            ordered,
+            bytes: 10 * nulls,
+            range,
+        };
+        let columns = vec![
+            column(1, 2, None),
+            column(0, 0, Some(ZoneRange::Integer(i64::MIN, -1))),
+            column(3, 0, Some(ZoneRange::Float(-0.0, f64::NAN))),
+            column(0, 9, Some(ZoneRange::Wide(i128::MIN + 5, 1 << 70))),
+        ];
+        let written = PartitionStatistics {
+            rows: 1,
+            deleted: 2,
+            sealed: 3,
+            bytes: 4,
+            sealed_bytes: 5,
+            newest: Timestamp(6),
+            columns,
+        };
+        let published = PublishedStatistics::new(4);
+        assert_eq!(published.rows(), 0);
+        published.write(&written);
+        // Compared as text: no NaN is equal to itself.
+        assert_eq!(format!("{:?}", published.read()), format!("{written:?}"));
+        assert_eq!(published.rows(), 1);
     }
 }

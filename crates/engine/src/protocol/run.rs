@@ -18,16 +18,16 @@
 
 use super::callback::RunId;
 use super::repartition::Repartitioning;
-use crate::lock::Lock;
 use crate::object::data_object::DataObject;
 use crate::object::path::Path;
+use eris_atomics::Lock;
 use eris_exec::Program;
-use eris_fragment::{FragmentError, WorkerReport};
+use eris_fragment::{FragmentError, ScanOptions, WorkerReport};
 use eris_route::Endpoint;
-use eris_store::ChunkView;
+use eris_store::{Chunk, ChunkView};
 use eris_types::{AeuId, Timestamp};
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::sync::{Arc, OnceLock};
 
 /// Batches an AEU may have under way to its stream.
@@ -43,6 +43,7 @@ pub(crate) struct Run {
     pub program: Program,
     pub snapshot: Timestamp,
     pub limit: Option<u64>,
+    pub options: ScanOptions,
     /// The index that leads to the rows.
     pub path: Option<Path>,
     pub streams: Box<[ResultReceiver]>,
@@ -78,38 +79,102 @@ pub(crate) struct Share {
 /// An owner's chunks, to be claimed by whoever is free.
 pub(crate) struct WorkQueue {
     views: Box<[ChunkView]>,
-    /// Where the owner's shared pass stood: fragments that start together claim the same chunks one after the other, so
-    /// that all but the first find them in the cache.
-    start: usize,
-    /// Claims so far, over any number of claimers. Only the claim itself is shared: what a view points to was published
-    /// with the queue.
-    claims: AtomicUsize,
+    /// The chunk that is claimed first, and the number of claims so far, over any number of claimers. Only the claim
+    /// itself is shared: what a view points to was published with the queue.
+    ///
+    /// The first chunk is where the owner's shared pass stood: fragments that start together claim the same chunks one
+    /// after the other, so that all but the first find them in the cache.
+    claims: AtomicU64,
+}
+
+/// The first chunk and the claims, in one word.
+#[derive(Clone, Copy)]
+struct Claims {
+    first: u32,
+    count: u32,
+}
+
+impl Claims {
+    fn to_word(self) -> u64 {
+        u64::from(self.first) << 32 | u64::from(self.count)
+    }
+
+    fn from_word(word: u64) -> Self {
+        Claims {
+            first: (word >> 32) as u32,
+            count: word as u32,
+        }
+    }
+
+    /// The position of the next chunk; `None`: there is none.
+    fn next(self, chunks: usize) -> Option<usize> {
+        let count = self.count as usize;
+        (count < chunks).then(|| (self.first as usize + count) % chunks)
+    }
 }
 
 impl WorkQueue {
-    pub fn new(views: Vec<ChunkView>, start: usize) -> Self {
+    pub fn new(views: Vec<ChunkView>, first: usize) -> Self {
+        let claims = Claims {
+            first: (first % views.len().max(1)) as u32,
+            count: 0,
+        };
         WorkQueue {
-            start: if views.is_empty() {
-                0
-            } else {
-                start % views.len()
-            },
             views: views.into(),
-            claims: AtomicUsize::new(0),
+            claims: AtomicU64::new(claims.to_word()),
         }
+    }
+
+    fn claims(&self) -> Claims {
+        Claims::from_word(self.claims.load(Ordering::Relaxed))
     }
 
     /// The next chunk and its position.
     pub fn claim(&self) -> Option<(usize, &ChunkView)> {
-        if self.claims.load(Ordering::Relaxed) >= self.views.len() {
-            return None;
-        }
-        let claim = self.claims.fetch_add(1, Ordering::Relaxed);
-        if claim >= self.views.len() {
-            return None;
-        }
-        let position = (self.start + claim) % self.views.len();
+        // Claimers do not count on when all is claimed.
+        self.claims().next(self.views.len())?;
+        let claims = Claims::from_word(self.claims.fetch_add(1, Ordering::Relaxed));
+        let position = claims.next(self.views.len())?;
         Some((position, &self.views[position]))
+    }
+
+    /// The next chunk, if it is this one. If none has been claimed yet, the queue begins with it, which has this
+    /// position in another queue.
+    pub fn claim_if(&self, chunk: &Chunk, position: usize) -> Option<(usize, &ChunkView)> {
+        let known = self.claims();
+        let is_at = |position: usize| {
+            let view = self.views.get(position);
+            view.is_some_and(|view| std::ptr::eq(&*view.chunk, chunk))
+        };
+        let first = match known.count {
+            0 if is_at(position) => position as u32,
+            _ => known.first,
+        };
+        let claims = Claims { first, ..known };
+        let position = claims.next(self.views.len()).filter(|&next| is_at(next))?;
+        let claimed = Claims {
+            count: claims.count + 1,
+            ..claims
+        };
+        let exchanged = self.claims.compare_exchange(
+            known.to_word(),
+            claimed.to_word(),
+            Ordering::Relaxed,
+            Ordering::Relaxed,
+        );
+        exchanged.ok().map(|_| (position, &self.views[position]))
+    }
+
+    /// The chunk at a position.
+    pub fn at(&self, position: usize) -> &ChunkView {
+        &self.views[position]
+    }
+
+    /// How many chunks nobody has claimed.
+    pub fn left(&self) -> usize {
+        self.views
+            .len()
+            .saturating_sub(self.claims().count as usize)
     }
 
     /// The chunk so many behind the one at a position, as the owner claims them.
@@ -120,8 +185,8 @@ impl WorkQueue {
 
 /// What a participant finds when it looks for work in others' queues.
 pub(crate) enum Help<'a> {
-    /// A chunk.
-    Claimed(&'a ChunkView),
+    /// A chunk of this share's queue.
+    Claimed(usize, &'a ChunkView),
     /// Nothing yet, but a large partition is still to be published; [`Help`](super::runs::Help) will come.
     Later,
     /// Nothing any more.
@@ -177,12 +242,19 @@ impl Run {
             program,
             snapshot,
             limit,
+            options: ScanOptions::default(),
             path: None,
             streams,
             shares,
             sent: AtomicU64::new(0),
             failed: OnceLock::new(),
         }
+    }
+
+    /// The same, executed so.
+    pub fn with(mut self, options: ScanOptions) -> Self {
+        self.options = options;
+        self
     }
 
     /// The same, if an index leads to the rows.
@@ -259,7 +331,7 @@ impl Run {
     pub fn claims(&self) -> (usize, usize) {
         let queues = self.shares.iter().filter_map(|share| share.queue.get());
         queues.fold((0, 0), |(claimed, all), queue| {
-            let own = queue.claims.load(Ordering::Relaxed);
+            let own = queue.claims().count as usize;
             let views = queue.views.len();
             (claimed + own.min(views), all + views)
         })
@@ -284,29 +356,33 @@ impl Run {
             .map(|share| share.aeu)
     }
 
-    /// A chunk of somebody else's queue, in the order of `others` (positions of shares).
-    pub fn help(&self, own: usize, others: &[usize]) -> Help<'_> {
-        if let Some(view) = self.claim_from(others) {
-            return Help::Claimed(view);
+    /// A chunk of somebody else's queue, in the order of `others` (positions of shares), from queues of which `may`
+    /// says so.
+    pub fn help(
+        &self,
+        own: usize,
+        others: &[usize],
+        may: impl Fn(usize, &WorkQueue) -> bool,
+    ) -> Help<'_> {
+        let claim = || {
+            let queues = (others.iter()).filter_map(|&other| Some((other, self.queue(other)?)));
+            let willing = queues.filter(|(other, queue)| may(*other, queue));
+            let mut claims = willing.filter_map(|(other, queue)| Some((other, queue.claim()?.1)));
+            claims.next()
+        };
+        if let Some((share, view)) = claim() {
+            return Help::Claimed(share, view);
         }
         if !self.is_queue_due(others) {
             return Help::Nothing;
         }
         self.shares[own].willing.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
-        match self.claim_from(others) {
-            Some(view) => Help::Claimed(view),
+        match claim() {
+            Some((share, view)) => Help::Claimed(share, view),
             None if self.is_queue_due(others) => Help::Later,
             None => Help::Nothing,
         }
-    }
-
-    fn claim_from(&self, others: &[usize]) -> Option<&ChunkView> {
-        let queues = others.iter().filter_map(|&other| self.queue(other));
-        queues
-            .filter_map(WorkQueue::claim)
-            .map(|(_, view)| view)
-            .next()
     }
 
     fn is_queue_due(&self, others: &[usize]) -> bool {

@@ -202,11 +202,12 @@ without_words!(Abort);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use eris_atomics::Way;
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
     #[test]
     fn a_commit_that_panics_is_finished_and_broken() {
-        let sequencer = Arc::new(Sequencer::new());
+        let sequencer = Arc::new(Sequencer::new(1, Way::Cpu));
         let point = CommitPoint::new(Timestamp(1), sequencer, 2);
         drop(point.share());
         assert!(!point.is_broken.load(Ordering::Relaxed));

@@ -246,6 +246,7 @@ impl Client {
                 columns,
                 limit: None,
             },
+            options: ScanOptions::default(),
         };
         let streams = 1 + self.random.below(2);
         let execution = self.engine.execute(Arc::new(fragment), streams).unwrap();

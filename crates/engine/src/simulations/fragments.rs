@@ -114,7 +114,8 @@ impl Client {
         }
     }
 
-    fn fragment(&self, snapshot: &HeldSnapshot, output: Output) -> Arc<Fragment> {
+    fn fragment(&mut self, snapshot: &HeldSnapshot, output: Output) -> Arc<Fragment> {
+        let strategies = [NumaStrategy::Auto, NumaStrategy::Push, NumaStrategy::Pull];
         Arc::new(Fragment {
             object: self.object,
             snapshot: snapshot.at(),
@@ -124,6 +125,10 @@ impl Client {
             probes: Vec::new(),
             lookups: Vec::new(),
             output,
+            options: ScanOptions {
+                strategy: strategies[self.random.below(3)],
+                sharing: !self.random.one_in(4),
+            },
         })
     }
 

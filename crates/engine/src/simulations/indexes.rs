@@ -325,6 +325,7 @@ impl Client {
                 columns: (0..4).map(Expr::Column).collect(),
                 limit: None,
             },
+            options: ScanOptions::default(),
         };
         let streams = 1 + self.random.below(2);
         let execution = self.engine.execute(Arc::new(fragment), streams).unwrap();

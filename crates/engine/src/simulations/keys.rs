@@ -276,6 +276,7 @@ impl Client {
                 columns: (0..3).map(Expr::Column).collect(),
                 limit: None,
             },
+            options: ScanOptions::default(),
         };
         let execution = self.engine.execute(Arc::new(fragment), 1).unwrap();
         let mut batches = futures::stream::select_all(execution.streams);

@@ -112,6 +112,7 @@ impl Reader {
                     aggregate(AggregateFunction::Max, Some(2)),
                 ],
             },
+            options: ScanOptions::default(),
         })
     }
 

@@ -33,6 +33,8 @@ struct Delivered {
     sum: i64,
     /// How far the two were apart while both ran, in chunks of the pass.
     apart: Vec<i64>,
+    /// Bytes that were read for both.
+    shared: u64,
 }
 
 /// Lets everybody else take a turn.
@@ -76,7 +78,7 @@ fn schema() -> Arc<Schema> {
 }
 
 /// All rows whose wide value is not negative: about half, and no zone map knows which.
-fn fragment(engine: &Engine, object: ObjectId, output: Output) -> Arc<Fragment> {
+fn fragment(engine: &Engine, object: ObjectId, output: Output, sharing: bool) -> Arc<Fragment> {
     let zero = Scalar {
         data_type: Type::Int64,
         value: Value::Integer(0),
@@ -95,10 +97,19 @@ fn fragment(engine: &Engine, object: ObjectId, output: Output) -> Arc<Fragment> 
         probes: Vec::new(),
         lookups: Vec::new(),
         output,
+        options: ScanOptions {
+            sharing,
+            ..ScanOptions::default()
+        },
     })
 }
 
-async fn early_and_late(engine: Engine, object: ObjectId, seen: Rc<RefCell<Delivered>>) {
+async fn early_and_late(
+    engine: Engine,
+    object: ObjectId,
+    sharing: bool,
+    seen: Rc<RefCell<Delivered>>,
+) {
     fill(&engine, object).await.unwrap();
     let count = Aggregate {
         function: AggregateFunction::Count,
@@ -110,7 +121,9 @@ async fn early_and_late(engine: Engine, object: ObjectId, seen: Rc<RefCell<Deliv
         keys: Vec::new(),
         aggregates: vec![count],
     };
-    let mut early = engine.execute(fragment(&engine, object, count), 1).unwrap();
+    let mut early = engine
+        .execute(fragment(&engine, object, count, sharing), 1)
+        .unwrap();
     let early_report = early.report.clone();
     let chunks = |report: &dyn Fn() -> FragmentReport| -> u64 {
         report().workers.iter().map(|worker| worker.chunks).sum()
@@ -122,7 +135,9 @@ async fn early_and_late(engine: Engine, object: ObjectId, seen: Rc<RefCell<Deliv
         columns: vec![Expr::Column(0)],
         limit: None,
     };
-    let mut late = engine.execute(fragment(&engine, object, rows), 1).unwrap();
+    let mut late = engine
+        .execute(fragment(&engine, object, rows, sharing), 1)
+        .unwrap();
     let late_report = late.report.clone();
     seen.borrow_mut().began = chunks(&*early_report);
     let watched = seen.clone();
@@ -153,20 +168,44 @@ async fn early_and_late(engine: Engine, object: ObjectId, seen: Rc<RefCell<Deliv
         batch.column(0).as_primitive::<Int64Type>().value(0)
     };
     let (counted, ((), ())) = join(counted, join(take, watch)).await;
+    let shared = |report: &dyn Fn() -> FragmentReport| -> u64 {
+        (report().workers.iter())
+            .map(|worker| worker.bytes_shared)
+            .sum()
+    };
+    seen.borrow_mut().shared = shared(&*early_report) + shared(&*late_report);
     assert_eq!(counted as u64, seen.borrow().rows);
 }
 
 #[test]
 fn a_late_fragment_joins_the_pass_and_stays_with_it() {
+    let seen = late_fragment(true);
+    // All that it reads but the last chunks, which the early one has behind it.
+    assert!(
+        seen.shared > (CHUNKS - seen.began - 3) * CHUNK_ROWS * 8,
+        "{}",
+        seen.shared
+    );
+}
+
+#[test]
+fn without_sharing_they_take_turns_over_the_same_chunks() {
+    assert_eq!(late_fragment(false).shared, 0);
+}
+
+fn late_fragment(sharing: bool) -> Delivered {
     let mut simulated = Simulated::new(7, Topology::fake(1, 1), Faults::default());
     let engine = simulated.engine.clone();
     let object = engine.create("t", schema(), Partitioning::Size).unwrap();
     let seen = Rc::new(RefCell::new(Delivered::default()));
-    let client = early_and_late(engine.clone(), object, seen.clone());
+    let client = early_and_late(engine.clone(), object, sharing, seen.clone());
     simulated.client(client);
     simulated.run();
 
-    let seen = seen.borrow();
+    drop(simulated);
+    let seen = Rc::into_inner(seen)
+        .expect("the client is gone")
+        .into_inner();
     // It began where the other one was, not at the front.
     let first = seen.first.unwrap() as u64 / CHUNK_ROWS;
     assert!(
@@ -185,4 +224,5 @@ fn a_late_fragment_joins_the_pass_and_stays_with_it() {
     let all = (0..(CHUNKS * CHUNK_ROWS) as i64).filter(|&row| value(row) >= 0);
     let (rows, sum) = all.fold((0, 0), |(rows, sum), row| (rows + 1, sum + row));
     assert_eq!((seen.rows, seen.sum), (rows, sum));
+    seen
 }

@@ -5,10 +5,12 @@
 use crate::EngineError;
 use crate::clients::engine::{Engine, owner};
 use crate::protocol::lists::Parcel;
+use crate::remote::Remote;
 use crate::sequencer::Sequencer;
 use crate::tasks::owner::Owner;
 use eris_aeu::{Faults, Random, Simulation, Turn};
-use eris_numa::{HugePages, Memory, Topology};
+use eris_atomics::Way;
+use eris_numa::{HugePages, Memory, Profile, Topology};
 use eris_route::{BufferSizes, Port};
 use eris_types::{AeuId, ObjectId};
 use std::ops::Range;
@@ -24,7 +26,8 @@ pub(crate) struct Simulated {
 }
 
 impl Simulated {
-    /// One of several topologies by chance, and in every other engine a slice in so many that panics.
+    /// One of several topologies by chance, some with paced links, and in every other engine a slice in so many that
+    /// panics.
     pub fn by_chance(seed: u64, random: &mut Random, slice_panics: usize) -> Self {
         let (nodes, cores) = [(1, 1), (1, 2), (2, 2), (4, 2)][random.below(4)];
         let faults = Faults {
@@ -33,20 +36,28 @@ impl Simulated {
             few_slices: 3,
             ..Faults::default()
         };
-        Self::new(seed, Topology::fake(nodes, cores), faults)
+        let mut topology = Topology::fake(nodes, cores);
+        if random.one_in(8) {
+            let machine = Profile::known("eris-amd").expect("it comes along");
+            topology = topology.paced_as(Arc::new(machine)).unwrap();
+        }
+        Self::new(seed, topology, faults)
     }
 
     pub fn new(seed: u64, topology: Topology, faults: Faults) -> Self {
         let topology = Arc::new(topology);
         let memory = Memory::new(&topology, HugePages::Never, Some(1 << 30)).unwrap();
-        let sequencer = Arc::new(Sequencer::new());
-        let handler = |aeu| owner(aeu, &topology, &memory, &sequencer);
+        let way = Way::ALL[seed as usize % Way::ALL.len()];
+        let sequencer = Arc::new(Sequencer::new(topology.nodes().len(), way));
+        let remote = Arc::new(Remote::new(&topology));
+        let handler = |aeu| owner(aeu, &topology, &memory, &sequencer, &remote);
         let simulation = Simulation::new(seed, &topology, BufferSizes::default(), faults, handler);
         let router = simulation.router().clone();
         let engine = Engine::assemble(
             topology.clone(),
             memory.clone(),
             sequencer,
+            remote,
             router,
             None,
             HugePages::Never,

@@ -198,6 +198,7 @@ impl Client {
                 columns: vec![Expr::Column(0), Expr::Column(1)],
                 limit: None,
             },
+            options: ScanOptions::default(),
         };
         let execution = self.engine.execute(Arc::new(fragment), 1).unwrap();
         let mut batches = futures::stream::select_all(execution.streams);

@@ -10,7 +10,7 @@ use super::keys::move_out::MoveOutTask;
 use super::owner::Owner;
 use super::recode::RecodeTask;
 use super::reorganize::ReorganizeTask;
-use super::scan::ScanTask;
+use super::scan::{MaybeScan, ScanTask};
 use crate::protocol::asked::Asked;
 use crate::protocol::callback::RunId;
 use crate::protocol::keys::{ExecuteKeys, HandOver};
@@ -43,6 +43,15 @@ pub(crate) enum Task {
     MoveOut(Box<MoveOutTask>),
     /// Segments of an index to be put together.
     Compact(CompactTask),
+}
+
+impl MaybeScan for Task {
+    fn as_scan(&mut self) -> Option<&mut ScanTask> {
+        match self {
+            Task::Scan(scan) => Some(scan),
+            _ => None,
+        }
+    }
 }
 
 macro_rules! tasks_from {

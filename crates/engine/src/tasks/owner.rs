@@ -1,5 +1,6 @@
 //! What one AEU has: partitions, indexes, dictionaries, and what is known of the work under way. Its tasks work on it.
 
+use super::copies::CopyBlocks;
 use super::keys::moving::MovingOut;
 use super::repartition::ReceivedGroups;
 use crate::error::EngineError;
@@ -12,6 +13,7 @@ use crate::protocol::callback::{EncodingId, RunId, TransferId};
 use crate::protocol::message::{Context, send};
 use crate::protocol::run::Run;
 use crate::protocol::runs::Help;
+use crate::remote::Remote;
 use crate::sequencer::Sequencer;
 use eris_aeu::TaskId;
 use eris_column::ObjectMemory;
@@ -28,6 +30,8 @@ pub(crate) struct Owner {
     pub budget: Budget,
     pub topology: Arc<Topology>,
     pub sequencer: Arc<Sequencer>,
+    pub remote: Arc<Remote>,
+    pub copies: CopyBlocks,
     pub partitions: HashMap<ObjectId, Partition>,
     /// Fragments under way here.
     pub runs: HashMap<RunId, ActiveRun>,
@@ -72,6 +76,7 @@ impl Owner {
         budget: Budget,
         topology: Arc<Topology>,
         sequencer: Arc<Sequencer>,
+        remote: Arc<Remote>,
     ) -> Self {
         Owner {
             aeu,
@@ -79,6 +84,8 @@ impl Owner {
             budget,
             topology,
             sequencer,
+            remote,
+            copies: CopyBlocks::default(),
             partitions: HashMap::new(),
             runs: HashMap::new(),
             encodings: HashMap::new(),

@@ -7,28 +7,32 @@
 //!             no queue yet   suspended             suspended CREDIT           suspended
 //! ```
 //!
-//! Tasks take turns, one slice each. Fragments on the same data object start where the others are, so the slices of one
-//! turn work on the same chunk. It comes from memory once for all of them (scan sharing, ERIS paper, Section 3.1). A
-//! fragment without credit is suspended and thereby leaves the pass; its cursor stays where it is.
+//! Tasks take turns, one slice each. Fragments on the same data object start where the others are, and a slice works on
+//! a chunk for all of them: see [`sharing`]. A fragment without credit is suspended and thereby leaves the pass; its
+//! cursor stays where it is.
 
 mod begin;
+mod pulling;
 mod repartitioning;
 mod sending;
+pub(super) mod sharing;
 
 use super::owner::Owner;
 use super::repartition::{GroupExchange, afford};
 use crate::protocol::message::Context;
-use crate::protocol::run::{Help, Run, WorkQueue};
+use crate::protocol::run::{Run, WorkQueue};
 use arrow_array::RecordBatch;
 use eris_aeu::Slice;
 use eris_exec::{Partial, Work};
-use eris_fragment::{FragmentError, WorkerReport};
+use eris_fragment::{FragmentError, NumaStrategy, WorkerReport};
 use eris_numa::{Reservation, Topology};
 use eris_store::ChunkView;
-use eris_types::{AeuId, ObjectId};
+use eris_types::{AeuId, NodeId, ObjectId};
+use pulling::{Helped, Origin, Pulls, Scanned};
 use sending::StreamQueue;
+pub(crate) use sharing::MaybeScan;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A slice touches about so many bytes: half of a full-width chunk, some ten microseconds. Narrow chunks are taken
 /// several at a time, so that the step around a slice stays small beside it.
@@ -47,8 +51,16 @@ const RESERVE_STEP: u64 = 1 << 20;
 pub(crate) struct ScanTask {
     run: Arc<Run>,
     share: usize,
-    /// The other shares, nearest node first.
+    node: NodeId,
+    /// The other shares.
     others: Vec<usize>,
+    /// Those of them whose queues it may help with, the nearest node first.
+    helped: Vec<usize>,
+    /// Chunks of other nodes that are on their way.
+    pulls: Pulls,
+    scanned: Scanned,
+    /// Time of this slice in which it worked for others.
+    lent: Duration,
     /// What was aggregated or buffered so far; `None` once it is finished.
     partial: Option<Partial>,
     /// What `partial` may take of the budget.
@@ -75,11 +87,15 @@ enum ScanState {
 impl ScanTask {
     pub fn new(run: Arc<Run>, aeu: AeuId, topology: &Topology) -> Self {
         let share = run.share_of(aeu);
-        let distances = &topology.nodes()[topology.node_of(aeu).index()].distances;
-        let mut others: Vec<usize> = (0..run.shares.len()).filter(|&o| o != share).collect();
+        let node = topology.node_of(aeu);
+        let distances = &topology.nodes()[node.index()].distances;
+        let is_near = |&other: &usize| topology.node_of(run.shares[other].aeu) == node;
+        let others: Vec<usize> = (0..run.shares.len()).filter(|&o| o != share).collect();
+        let mut helped = others.clone();
+        helped.retain(|other| run.options.strategy != NumaStrategy::Push || is_near(other));
         let count = run.shares.len();
         // Helpers of one distance begin with different queues.
-        others.sort_by_key(|&other| {
+        helped.sort_by_key(|&other| {
             let node = topology.node_of(run.shares[other].aeu).index();
             (distances[node], (other + count - share) % count)
         });
@@ -95,7 +111,12 @@ impl ScanTask {
             exchange: division.map(|division| GroupExchange::new(&run.program, division)),
             run,
             share,
+            node,
             others,
+            helped,
+            pulls: Pulls::default(),
+            scanned: Scanned::default(),
+            lent: Duration::ZERO,
             reserved: Vec::new(),
             reserved_bytes: 0,
             passing: Vec::new(),
@@ -108,7 +129,7 @@ impl ScanTask {
         self.run.object.id
     }
 
-    pub fn slice<T>(&mut self, owner: &mut Owner, cx: &mut Context<'_, T>) -> Slice {
+    pub fn slice<T: MaybeScan>(&mut self, owner: &mut Owner, cx: &mut Context<'_, T>) -> Slice {
         let began = Instant::now();
         let timed = self.run.object.loads.begin_slice(owner.aeu);
         let slice = if self.is_deserted() {
@@ -122,11 +143,12 @@ impl ScanTask {
             }
         };
         self.run.object.loads.end_slice(owner.aeu, timed);
-        self.report(|report| report.busy += began.elapsed());
+        let lent = std::mem::take(&mut self.lent);
+        self.report(|report| report.busy += began.elapsed().saturating_sub(lent));
         slice
     }
 
-    fn advance<T>(
+    fn advance<T: MaybeScan>(
         &mut self,
         owner: &mut Owner,
         cx: &mut Context<'_, T>,
@@ -178,7 +200,7 @@ impl ScanTask {
     }
 
     /// Works on a chunk, or on a few if they are narrow.
-    fn claim<T>(
+    fn claim<T: MaybeScan>(
         &mut self,
         owner: &mut Owner,
         cx: &mut Context<'_, T>,
@@ -200,18 +222,25 @@ impl ScanTask {
                 return Ok(Slice::Again);
             }
             if let Some((position, view)) = own.claim() {
-                if let Some(partition) = owner.existing(run.object.id) {
+                // Few rows that an index leads to say nothing of where others are.
+                if run.path.is_none()
+                    && let Some(partition) = owner.existing(run.object.id)
+                {
                     partition.advance(position);
                 }
                 run.program
                     .fetch_ahead(|distance| own.behind(position, distance));
-                bytes += self.work(view, false, owner, cx)?;
+                bytes += self.work_together(position, view, owner, cx)?;
+                if owner.runs.len() > 1 {
+                    // Now, not in the next slice: others may be about to read the next chunk for it.
+                    self.send(owner, cx);
+                }
                 continue;
             }
-            match run.help(self.share, &self.others) {
-                Help::Claimed(view) => bytes += self.work(view, true, owner, cx)?,
-                Help::Later => return Ok(Slice::Suspend),
-                Help::Nothing => return self.finish(owner, cx),
+            match self.help(&run, owner, cx)? {
+                Helped::Worked(more) => bytes += more,
+                Helped::Waits(slice) => return Ok(slice),
+                Helped::Nothing => return self.finish(owner, cx),
             }
         }
         Ok(Slice::Again)
@@ -221,37 +250,61 @@ impl ScanTask {
     fn work<T>(
         &mut self,
         view: &ChunkView,
-        helping: bool,
+        from: Origin,
         owner: &mut Owner,
         cx: &mut Context<'_, T>,
     ) -> Result<u64, FragmentError> {
         self.run.object.panic_if_poisoned();
+        self.prepare();
         let partial = self.partial.as_mut().expect("not finished while claiming");
+        let mut work = Work::default();
+        let began = Instant::now();
+        let batches = self.run.program.run(view, partial, &mut work)?;
+        self.took(&work, view.chunk.rows(), from, began.elapsed(), owner, cx);
+        self.keep(batches, owner, cx)?;
+        Ok(work.bytes + CLAIM_BYTES)
+    }
+
+    /// Before a chunk is worked on: has groups stay, if they are handed on in parts by now.
+    fn prepare(&mut self) {
         if self.run.repartitioning.is_in_parts() {
+            let partial = self.partial.as_mut().expect("not finished while claiming");
             self.run.program.stop_repartitioning(partial);
         }
-        let mut work = Work::default();
-        let batches = self.run.program.run(view, partial, &mut work)?;
+    }
+
+    /// Counts a chunk that was worked on.
+    fn took<T>(
+        &mut self,
+        work: &Work,
+        rows: usize,
+        from: Origin,
+        took: Duration,
+        owner: &mut Owner,
+        cx: &mut Context<'_, T>,
+    ) {
+        let moved = self.cross(work, from, took, owner);
         self.report(|report| {
             report.chunks += work.chunks;
             report.chunks_skipped += work.chunks_skipped;
-            report.chunks_helped += u64::from(helping);
+            report.chunks_helped += u64::from(from.helping);
+            report.chunks_copied += u64::from(from.copied > 0);
             report.rows_scanned += work.rows_scanned;
             if work.chunks_skipped > 0 {
-                report.rows_skipped += view.chunk.rows() as u64;
+                report.rows_skipped += rows as u64;
             }
             report.rows_passed += work.rows_passed;
             report.bytes += work.bytes;
+            report.bytes_shared += work.bytes_shared;
+            report.bytes_moved += moved;
         });
         let counters = cx.counters();
         counters.chunks_scanned.add(work.chunks);
         counters.chunks_skipped.add(work.chunks_skipped);
-        counters.chunks_helped.add(u64::from(helping));
+        counters.chunks_helped.add(u64::from(from.helping));
         counters.rows_scanned.add(work.rows_scanned);
         counters.bytes_scanned.add(work.bytes);
-        (self.run.object.loads).note_chunk(owner.aeu, work.bytes, helping);
-        self.keep(batches, owner, cx)?;
-        Ok(work.bytes + CLAIM_BYTES)
+        (self.run.object.loads).note_chunk(owner.aeu, work.bytes, from.helping);
     }
 
     /// Goes on with a chunk whose rows are joined to very many; whether there was one.
@@ -319,6 +372,7 @@ impl ScanTask {
         owner: &mut Owner,
         cx: &mut Context<'_, T>,
     ) -> Result<Slice, FragmentError> {
+        self.pulls.clear(owner);
         let mut partial = self.partial.take().expect("finished once");
         self.report_phases(&partial);
         self.leave_pass(owner);
@@ -401,11 +455,15 @@ impl ScanTask {
             self.leave_pass(owner);
         }
         self.state = ScanState::Over;
+        self.pulls.clear(owner);
         self.streams.clear();
         self.exchange = None;
         self.passing.clear();
         self.reserved.clear();
         owner.runs.remove(&self.run.id);
+        if owner.runs.is_empty() {
+            owner.copies.release();
+        }
         Slice::Done
     }
 

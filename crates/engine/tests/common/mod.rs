@@ -63,6 +63,7 @@ pub fn fragment(engine: &Engine, object: ObjectId, output: Output) -> Fragment {
         probes: Vec::new(),
         lookups: Vec::new(),
         output,
+        options: ScanOptions::default(),
     }
 }
 

@@ -158,6 +158,7 @@ impl Table {
                 columns: (0..4).map(Expr::Column).collect(),
                 limit: None,
             },
+            options: ScanOptions::default(),
         };
         let batches = collect(&self.engine, fragment, 2).unwrap();
         batches.iter().flat_map(rows_of).collect()

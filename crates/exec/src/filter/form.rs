@@ -49,15 +49,20 @@ impl Test {
 impl ChunkTest<'_> {
     /// The zone shows that no row passes.
     pub(super) fn excludes(&self, chunk: &ColumnChunk) -> bool {
-        chunk.excludes(self.predicate) && !(self.or_null && chunk.nulls() > 0)
+        chunk.excludes(self.predicate) && !self.looks_for_nulls(chunk)
     }
 
     /// The zone shows that every row passes.
     pub(super) fn covers(&self, chunk: &ColumnChunk) -> bool {
-        if self.or_null && chunk.nulls() > 0 {
+        if self.looks_for_nulls(chunk) {
             return chunk.nulls() == chunk.rows();
         }
         chunk.covers(self.predicate)
+    }
+
+    /// Whether NULLs pass, and there are some.
+    pub(super) fn looks_for_nulls(&self, chunk: &ColumnChunk) -> bool {
+        self.or_null && chunk.nulls() > 0
     }
 
     /// Takes the rows out of the selection that do not pass.
@@ -68,7 +73,7 @@ impl ChunkTest<'_> {
         selection: &mut Selection,
         scratch: &mut Selection,
     ) {
-        if !(self.or_null && chunk.nulls() > 0) {
+        if !self.looks_for_nulls(chunk) {
             return chunk.filter(isa, self.predicate, selection);
         }
         scratch.clone_from(selection);
@@ -79,7 +84,7 @@ impl ChunkTest<'_> {
 
     /// The same of a few rows, which ascend.
     pub(super) fn retain(&self, chunk: &ColumnChunk, isa: Isa, rows: &mut Vec<u32>) {
-        if !(self.or_null && chunk.nulls() > 0) {
+        if !self.looks_for_nulls(chunk) {
             return chunk.retain(isa, self.predicate, rows);
         }
         let mut nulls = rows.clone();

@@ -4,6 +4,9 @@
 //! exclude ─▶ needed tests ─▶ count ─▶ arrange ─▶ wanted rows ─▶ visible rows ─▶ tests ─▶ residual
 //!    │                         │                     │               │            │         │
 //!    └ Nothing                 └ Counted             └───────────────┴─ no row left: Nothing ┴─▶ Selected, Few
+//!
+//! come_to_tests ──────────────────────────────────────────────────────▶ │  ▲   │ ─ finish ─▶
+//!                                        tests of several filters together └──┘   (see `together`)
 //! ```
 
 use super::classify::{Filter, Test};
@@ -28,9 +31,9 @@ const FEW_TESTED: usize = VECTOR / 16;
 /// What a worker has learnt of each test, and what it needs for the chunk at hand.
 #[derive(Debug)]
 pub(crate) struct FilterState {
-    rates: Vec<PassRate>,
+    pub(super) rates: Vec<PassRate>,
     /// Per test its form for the order of keys by which the last chunk that has one is stored.
-    by_order: Vec<Option<OrderedPredicate>>,
+    pub(super) by_order: Vec<Option<OrderedPredicate>>,
     /// Numbers of the tests that the chunk at hand needs.
     needed: Vec<usize>,
     scratch: Selection,
@@ -40,6 +43,7 @@ pub(crate) struct FilterState {
 }
 
 /// A chunk, and how it is read.
+#[derive(Clone, Copy)]
 pub(crate) struct ChunkInput<'a> {
     pub(crate) view: &'a ChunkView,
     pub(crate) snapshot: Timestamp,
@@ -59,9 +63,9 @@ pub(crate) enum Passed {
     Few,
 }
 
-impl ChunkInput<'_> {
+impl<'a> ChunkInput<'a> {
     /// The chunk of a column, by the column's position in the fragment.
-    pub(super) fn chunk(&self, column: usize) -> &ColumnChunk {
+    pub(super) fn chunk(&self, column: usize) -> &'a ColumnChunk {
         self.view.chunk.column(self.columns.ids[column])
     }
 
@@ -91,15 +95,29 @@ impl Filter {
     /// Finds the rows of a chunk that are visible and pass. With `only_count` it may report their number alone.
     pub(crate) fn run(
         &self,
-        input: &ChunkInput<'_>,
+        input: ChunkInput<'_>,
         only_count: bool,
         state: &mut FilterState,
         selection: &mut Selection,
         work: &mut Work,
     ) -> Result<Passed, FragmentError> {
+        let mut run = self.begin(input, state, selection, work);
+        run.come_to_tests(only_count);
+        run.finish()
+    }
+
+    /// What comes first is [`FilterRun::come_to_tests`].
+    #[inline]
+    pub(crate) fn begin<'a>(
+        &'a self,
+        input: ChunkInput<'a>,
+        state: &'a mut FilterState,
+        selection: &'a mut Selection,
+        work: &'a mut Work,
+    ) -> FilterRun<'a> {
         let forms = self.tests.iter().zip(&mut state.by_order);
         let forms = forms.map(|(test, known)| test.form(input.chunk(test.column), known));
-        let mut run = FilterRun {
+        FilterRun {
             filter: self,
             input,
             forms: forms.collect(),
@@ -112,37 +130,16 @@ impl Filter {
             work,
             left: input.rows_wanted(),
             listed: false,
-        };
-        if run.is_excluded() {
-            run.work.chunks_skipped += 1;
-            return Ok(Passed::Nothing);
+            at: 0,
+            way: Way::Select,
         }
-        run.find_needed_tests();
-        if only_count && let Some(passed) = run.count() {
-            return Ok(Passed::Counted(passed));
-        }
-        run.arrange_tests();
-        run.select_wanted();
-        if run.left == 0 {
-            return Ok(Passed::Nothing);
-        }
-        run.select_visible();
-        run.run_tests();
-        if !self.residual.is_empty() {
-            run.run_residual()?;
-        }
-        Ok(match run.left {
-            0 => Passed::Nothing,
-            _ if run.listed => Passed::Few,
-            _ => Passed::Selected,
-        })
     }
 }
 
 /// A chunk on its way through a filter.
-struct FilterRun<'a> {
+pub(crate) struct FilterRun<'a> {
     filter: &'a Filter,
-    input: &'a ChunkInput<'a>,
+    pub(super) input: ChunkInput<'a>,
     /// Per test, its form for the chunk.
     forms: Vec<ChunkTest<'a>>,
     rates: &'a mut [PassRate],
@@ -157,13 +154,73 @@ struct FilterRun<'a> {
     left: usize,
     /// They are in the list of few rows; if not, in the selection.
     listed: bool,
+    /// How many of the needed tests have been run.
+    at: usize,
+    pub(super) way: Way,
+}
+
+/// What is left to be done with a chunk.
+#[derive(Clone, Copy)]
+pub(crate) enum Way {
+    /// Nothing: no row passes.
+    Nothing,
+    /// Nothing: so many rows pass.
+    Counted(usize),
+    /// To count the rows that pass this test.
+    Count(usize),
+    /// To select the rows that pass the tests.
+    Select,
 }
 
 impl<'a> FilterRun<'a> {
     /// A test, its form, and the chunk of its column.
-    fn test(&self, number: usize) -> (&'a Test, ChunkTest<'a>, &'a ColumnChunk) {
+    pub(super) fn test(&self, number: usize) -> (&'a Test, ChunkTest<'a>, &'a ColumnChunk) {
         let test = &self.filter.tests[number];
         (test, self.forms[number], self.input.chunk(test.column))
+    }
+
+    /// Finds out what is to be done, and which rows there are.
+    pub(crate) fn come_to_tests(&mut self, only_count: bool) {
+        self.way = self.prepare(only_count);
+    }
+
+    fn prepare(&mut self, only_count: bool) -> Way {
+        if self.is_excluded() {
+            self.work.chunks_skipped += 1;
+            return Way::Nothing;
+        }
+        self.find_needed_tests();
+        if only_count && let Some(way) = self.way_to_count() {
+            return way;
+        }
+        self.arrange_tests();
+        self.select_wanted();
+        if self.left == 0 {
+            return Way::Nothing;
+        }
+        self.select_visible();
+        Way::Select
+    }
+
+    /// Does all that is left.
+    pub(crate) fn finish(&mut self) -> Result<Passed, FragmentError> {
+        match self.way {
+            Way::Nothing => return Ok(Passed::Nothing),
+            Way::Counted(rows) => return Ok(Passed::Counted(rows)),
+            Way::Count(number) => return Ok(Passed::Counted(self.count_alone(number))),
+            Way::Select => {}
+        }
+        while let Some(number) = self.next_test() {
+            self.run_test(number);
+        }
+        if !self.filter.residual.is_empty() {
+            self.run_residual()?;
+        }
+        Ok(match self.left {
+            0 => Passed::Nothing,
+            _ if self.listed => Passed::Few,
+            _ => Passed::Selected,
+        })
     }
 
     /// Whether the zones show that no row passes.
@@ -195,37 +252,41 @@ impl<'a> FilterRun<'a> {
         }
     }
 
-    /// The number of rows that are visible and pass, if that can be had without a selection.
-    fn count(&mut self) -> Option<usize> {
-        let ChunkInput {
-            view,
-            snapshot,
-            columns,
-            isa,
-        } = *self.input;
+    /// How to get the number of rows that are visible and pass, if it can be had without a selection.
+    fn way_to_count(&mut self) -> Option<Way> {
+        let ChunkInput { view, snapshot, .. } = self.input;
         if !self.filter.residual.is_empty() || view.rows.is_some() {
             return None;
         }
-        let rows = self.input.rows();
         match self.needed[..] {
             [] => {
                 let visible = view.count_visible(snapshot)?;
+                let rows = self.input.rows();
                 self.tally.took(self.tally.visible(), rows, visible);
-                Some(visible)
+                Some(Way::Counted(visible))
             }
-            [number] if view.all_visible(snapshot) => {
-                let (test, form, chunk) = self.test(number);
-                if test.or_null {
-                    return None;
-                }
-                let passed = chunk.count(isa, form.predicate);
-                self.tally
-                    .reads(number, test.column, view, columns, Left::All);
-                self.tally.took(number, rows, passed);
-                Some(passed)
+            [number] if view.all_visible(snapshot) && !self.filter.tests[number].or_null => {
+                Some(Way::Count(number))
             }
             _ => None,
         }
+    }
+
+    /// Counts the rows that pass a test.
+    pub(super) fn count_alone(&mut self, number: usize) -> usize {
+        let (_, form, chunk) = self.test(number);
+        let passed = chunk.count(self.input.isa, form.predicate);
+        self.counted(number, passed)
+    }
+
+    /// Takes in how many of all rows pass a test.
+    pub(super) fn counted(&mut self, number: usize, passed: usize) -> usize {
+        let input = self.input;
+        let column = self.filter.tests[number].column;
+        self.tally
+            .reads(number, column, input.view, input.columns, Left::All);
+        self.tally.took(number, input.rows(), passed);
+        passed
     }
 
     /// Puts the tests into the order in which all together cost least.
@@ -273,7 +334,7 @@ impl<'a> FilterRun<'a> {
 
     /// Leaves out rows that are not visible.
     fn select_visible(&mut self) {
-        let ChunkInput { view, snapshot, .. } = *self.input;
+        let ChunkInput { view, snapshot, .. } = self.input;
         if view.all_visible(snapshot) {
             return;
         }
@@ -283,37 +344,59 @@ impl<'a> FilterRun<'a> {
         self.tally.took(self.tally.visible(), met, self.left);
     }
 
-    /// Runs tests on the selection, and on a list of rows once few are left.
-    fn run_tests(&mut self) {
-        let input = self.input;
-        let rows = input.rows();
-        for at in 0..self.needed.len() {
-            if self.left == 0 {
-                return;
-            }
-            let number = self.needed[at];
-            let (test, form, chunk) = self.test(number);
-            let met = self.left;
-            if !self.listed && met <= rows / FEW_TESTED {
-                self.selection.positions(input.isa, met, self.few);
-                self.listed = true;
-            }
-            let left = match self.listed {
-                true => Left::Listed(self.few, rows),
-                false => Left::Selected(self.selection),
-            };
-            self.tally
-                .reads(number, test.column, input.view, input.columns, left);
-            if self.listed {
-                form.retain(chunk, input.isa, self.few);
-                self.left = self.few.len();
-            } else {
-                form.filter(chunk, input.isa, self.selection, self.scratch);
-                self.left = self.selection.count();
-            }
-            self.tally.took(number, met, self.left);
-            self.rates[number].note(met, self.left);
+    /// The test that comes next, unless no row is left. Once few rows are left, they are in the list.
+    pub(super) fn next_test(&mut self) -> Option<usize> {
+        let number = *self.needed.get(self.at).filter(|_| self.left > 0)?;
+        if !self.listed && self.left <= self.input.rows() / FEW_TESTED {
+            self.selection
+                .positions(self.input.isa, self.left, self.few);
+            self.listed = true;
         }
+        Some(number)
+    }
+
+    /// Runs the test that comes next, on the selection or on the list.
+    pub(super) fn run_test(&mut self, number: usize) {
+        let isa = self.input.isa;
+        let (_, form, chunk) = self.test(number);
+        self.reads(number);
+        match self.listed {
+            true => form.retain(chunk, isa, self.few),
+            false => form.filter(chunk, isa, self.selection, self.scratch),
+        }
+        self.tested(number);
+    }
+
+    /// The selection, to be given to a test that reads the column's chunk for others, too; `None` if it has to be run
+    /// alone.
+    pub(super) fn lend(&mut self, number: usize) -> Option<&mut Selection> {
+        let (_, form, chunk) = self.test(number);
+        let alone = self.listed || form.looks_for_nulls(chunk);
+        (!alone).then_some(&mut *self.selection)
+    }
+
+    /// A test is about to read its column.
+    pub(super) fn reads(&mut self, number: usize) {
+        let input = self.input;
+        let column = self.filter.tests[number].column;
+        let left = match self.listed {
+            true => Left::Listed(self.few, input.rows()),
+            false => Left::Selected(self.selection),
+        };
+        self.tally
+            .reads(number, column, input.view, input.columns, left);
+    }
+
+    /// A test has been run.
+    pub(super) fn tested(&mut self, number: usize) {
+        let left = match self.listed {
+            true => self.few.len(),
+            false => self.selection.count(),
+        };
+        let met = std::mem::replace(&mut self.left, left);
+        self.tally.took(number, met, left);
+        self.rates[number].note(met, left);
+        self.at += 1;
     }
 
     /// Evaluates all other conditions on the rows that are left.
@@ -334,7 +417,7 @@ impl<'a> FilterRun<'a> {
                     .reads(phase, column, input.view, input.columns, left);
                 self.work.bytes += input.view.touched(input.chunk(column).bytes());
             }
-            residual::filter(condition, input, self.selection)?;
+            residual::filter(condition, &input, self.selection)?;
             let met = std::mem::replace(&mut self.left, self.selection.count());
             self.tally.took(phase, met, self.left);
         }

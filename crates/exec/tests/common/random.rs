@@ -438,6 +438,7 @@ impl Generator<'_> {
             probes,
             lookups,
             output,
+            options: ScanOptions::default(),
         }
     }
 }

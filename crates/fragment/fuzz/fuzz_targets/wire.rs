@@ -93,6 +93,7 @@ fn whole() -> Fragment {
             aggregates: vec![count],
         },
         order: None,
+        options: ScanOptions::default(),
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::catalog::SCHEMA;
 use datafusion::common::config::ConfigNonZeroUsize;
 use datafusion::prelude::SessionConfig;
+use eris_fragment::{NumaStrategy, ScanOptions};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,6 +23,13 @@ pub(crate) const NULL_ORDERS: [(&str, &str); 4] = [
     ("nulls_last", "nulls_last"),
 ];
 
+/// Where rows are worked on, by their names in settings.
+pub(crate) const NUMA_STRATEGIES: [(&str, NumaStrategy); 3] = [
+    ("auto", NumaStrategy::Auto),
+    ("push", NumaStrategy::Push),
+    ("pull", NumaStrategy::Pull),
+];
+
 /// A session's variables. Statements see them as they were when they began.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Variables {
@@ -36,6 +44,8 @@ pub(crate) struct Variables {
     pub prefer_hash_join: bool,
     pub join_filters: bool,
     pub key_recoding: bool,
+    pub numa_strategy: NumaStrategy,
+    pub scan_sharing: bool,
     pub parallel_streams: usize,
     /// Where NULL stands in ORDER BY.
     pub null_order: String,
@@ -54,8 +64,18 @@ impl Variables {
             prefer_hash_join: true,
             join_filters: true,
             key_recoding: true,
+            numa_strategy: NumaStrategy::Auto,
+            scan_sharing: true,
             parallel_streams: aeus.max(1),
             null_order: NULL_ORDERS[0].0.to_owned(),
+        }
+    }
+
+    /// How its fragments are executed.
+    pub fn scan_options(&self) -> ScanOptions {
+        ScanOptions {
+            strategy: self.numa_strategy,
+            sharing: self.scan_sharing,
         }
     }
 

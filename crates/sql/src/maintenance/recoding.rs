@@ -26,7 +26,7 @@ use crate::catalog::{Contents, Table};
 use crate::error::SqlError;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::error::DataFusionError;
-use eris_fragment::{Expr, Fragment, FragmentError, Output};
+use eris_fragment::{Expr, Fragment, FragmentError, Output, ScanOptions};
 use eris_home::{Home, KeyOrder, KeyOrders, OutOfMemory, WeakKeyOrder};
 use eris_numa::Reservation;
 use eris_types::{ColumnId, ObjectId};
@@ -418,6 +418,7 @@ impl Recodings {
             },
             columns,
             order: None,
+            options: ScanOptions::default(),
         };
         let mut execution = self.home.execute(Arc::new(fragment), 1)?;
         let mut stream = execution.streams.pop().expect("one was asked for");

@@ -25,7 +25,7 @@ use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use datafusion::physical_plan::{ExecutionPlan, PlanProperties, replace_children_if_necessary};
 use eris_exact::scalar;
 use eris_fragment::{
-    Access, BinaryOp, Execution, Expr, FragmentError, FragmentReport, Order, Output, Type,
+    Access, BinaryOp, Estimate, Execution, Expr, FragmentError, FragmentReport, Order, Output, Type,
 };
 pub(crate) use star::{BuildSide, Star};
 use star::{BuildSides, into_fragment_error};
@@ -242,6 +242,14 @@ impl FragmentExec {
         }
         let fragment = self.compact(self.filter.clone(), Vec::new(), None).ok()?;
         self.scan.executor.access(&fragment)
+    }
+
+    /// What it is expected to take, by where its rows are worked on; of a plan that is not bound to a snapshot,
+    /// nothing.
+    fn estimate(&self) -> Option<Estimate> {
+        self.scan.snapshot.as_ref()?;
+        let fragment = self.compact(self.filter.clone(), Vec::new(), None).ok()?;
+        self.scan.executor.estimate(&fragment)
     }
 
     /// The same over other scans of its table and its sides' tables, as if nothing had been executed. `None` if one is

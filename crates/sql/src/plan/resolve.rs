@@ -274,6 +274,7 @@ impl NameScope {
             statistics,
             executor,
             streams,
+            options: context.variables().scan_options(),
             progress: progress.clone(),
             recodings: context.variables().key_recoding.then_some(recodings),
         })

@@ -17,7 +17,7 @@ use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{Expr as LogicalExpr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_expr::create_physical_expr;
 use datafusion::physical_plan::ExecutionPlan;
-use eris_fragment::{BinaryOp, Executor, Expr, Output, Scalar, Type};
+use eris_fragment::{BinaryOp, Executor, Expr, Output, Scalar, ScanOptions, Type};
 use eris_home::HeldSnapshot;
 use eris_types::ColumnId;
 use std::sync::Arc;
@@ -38,6 +38,7 @@ pub(crate) struct Scan {
     pub executor: Arc<dyn Executor>,
     /// Streams over which its rows arrive.
     pub streams: usize,
+    pub options: ScanOptions,
     /// Of the statement.
     pub progress: Progress,
     /// Who hears of joins; `None` if nobody wants that.

@@ -8,6 +8,7 @@ use crate::error::SqlError;
 use crate::plan::fragment_exec::FragmentExec;
 use crate::plan::planning;
 use crate::plan::planning::Plan;
+use crate::plan::time::Time;
 use crate::plan_cache::{self, Asked, Mask};
 use crate::running::outcome::Begun;
 use crate::statements::dml;
@@ -79,8 +80,12 @@ pub(crate) async fn explain(
     if analyze {
         let (rows, ran) = exhaust(&plan).await?;
         analyzed = Some(context.read_bandwidth().await);
+        let paced = context.home.paced_as();
+        let paced = paced.map_or_else(String::new, |machine| {
+            format!(", links between nodes as slow as those of {machine}")
+        });
         lines.push(format!(
-            "planned in {}, ran in {}, {rows} rows",
+            "planned in {}, ran in {}, {rows} rows{paced}",
             Time(planned),
             Time(ran)
         ));
@@ -192,19 +197,5 @@ struct NodeLine<'a>(&'a dyn ExecutionPlan);
 impl Display for NodeLine<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt_as(DisplayFormatType::Default, f)
-    }
-}
-
-/// A duration with three digits.
-struct Time(Duration);
-
-impl Display for Time {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let micros = self.0.as_secs_f64() * 1e6;
-        match micros {
-            ..1e3 => write!(f, "{micros:.0} µs"),
-            ..1e6 => write!(f, "{:.2} ms", micros / 1e3),
-            _ => write!(f, "{:.3} s", micros / 1e6),
-        }
     }
 }

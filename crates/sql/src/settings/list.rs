@@ -2,7 +2,7 @@
 
 use super::value::{Value, ValueKind};
 use super::{Access, Setting};
-use crate::context::{NULL_ORDERS, StatementContext};
+use crate::context::{NULL_ORDERS, NUMA_STRATEGIES, StatementContext};
 use crate::error::{Mistake, SqlError};
 use crate::maintenance::balance::{Chosen, WAYS};
 use eris_types::most_similar;
@@ -12,7 +12,7 @@ use std::time::Duration;
 const LEAST_MEMORY: u64 = 16_000_000;
 
 /// The settings, by name.
-pub(crate) static SETTINGS: [Setting; 21] = [
+pub(crate) static SETTINGS: [Setting; 23] = [
     Setting {
         name: "balancing",
         kind: ValueKind::Choice(&WAYS),
@@ -200,6 +200,29 @@ pub(crate) static SETTINGS: [Setting; 21] = [
         description: "what tables and statements may take together; at the start --memory or ERIS_MEMORY",
     },
     Setting {
+        name: "numa_strategy",
+        kind: ValueKind::Choice(&[
+            NUMA_STRATEGIES[0].0,
+            NUMA_STRATEGIES[1].0,
+            NUMA_STRATEGIES[2].0,
+        ]),
+        access: Access::Session {
+            get: |variables| {
+                let mut known = NUMA_STRATEGIES.iter();
+                let own = known.find(|(_, strategy)| *strategy == variables.numa_strategy);
+                Value::Text(own.map(|(name, _)| *name).unwrap_or_default().to_owned())
+            },
+            set: |variables, value| {
+                let name = value.text();
+                let mut known = NUMA_STRATEGIES.iter();
+                if let Some((_, strategy)) = known.find(|(known, _)| *known == name) {
+                    variables.numa_strategy = *strategy;
+                }
+            },
+        },
+        description: "whether rows are scanned at their node (push), or idle AEUs of other nodes copy chunks to theirs (pull); auto estimates which ends sooner",
+    },
+    Setting {
         name: "parallel_streams",
         kind: ValueKind::Integer {
             least: 1,
@@ -220,6 +243,15 @@ pub(crate) static SETTINGS: [Setting; 21] = [
             set: |variables, value| variables.prefer_hash_join = value.boolean(),
         },
         description: "whether joins on equality are hash joins, or merges of sorted rows",
+    },
+    Setting {
+        name: "scan_sharing",
+        kind: ValueKind::Boolean,
+        access: Access::Session {
+            get: |variables| Value::Boolean(variables.scan_sharing),
+            set: |variables, value| variables.scan_sharing = value.boolean(),
+        },
+        description: "whether queries that are about to scan the same chunk of a table do so together",
     },
     Setting {
         name: "search_path",

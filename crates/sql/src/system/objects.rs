@@ -10,7 +10,7 @@ use datafusion::arrow::datatypes::DataType;
 use eris_exact::scalar;
 use eris_exact::text::{has_own_text, strings};
 use eris_fragment::Scalar;
-use eris_home::{ColumnChunkInspection, HomeError, Inspection};
+use eris_home::{BUFFERS, ColumnChunkInspection, HomeError, Inspection};
 use futures::FutureExt;
 use std::collections::BTreeMap;
 
@@ -359,9 +359,12 @@ async fn memory(context: &StatementContext) -> CellRows {
             RelationKind::View { .. } | RelationKind::System => false,
         });
         known += usage.bytes;
-        // Without a name: dropped, and still read by a statement, or not yet visible.
+        // A table without a name: dropped, and still read by a statement, or not yet visible.
         rows.push(row![
-            "table",
+            match usage.object {
+                BUFFERS => "buffers",
+                _ => "table",
+            },
             table.map(|table| &table.schema),
             table.map(|table| &table.name),
             usage.node.0,

@@ -1,5 +1,5 @@
 //! `eris.placement`: on which of the machine's nodes the memory of tables really lies, and what lies elsewhere because
-//! its node was full.
+//! its node was full. `eris.traffic`: what nodes read from others' memory.
 
 use crate::context::StatementContext;
 use crate::error::SqlError;
@@ -8,10 +8,13 @@ use crate::system::relation::{Cell, CellType, SystemTable, row};
 use eris_home::{HomeError, StoredPart};
 use eris_types::ObjectId;
 use futures::FutureExt;
+use futures::future::ready;
 
 use CellType::{Number, Text};
 
-pub(super) static RELATIONS: [SystemTable; 1] = [SystemTable {
+pub(super) static RELATIONS: [SystemTable; 2] = [PLACEMENT, TRAFFIC];
+
+const PLACEMENT: SystemTable = SystemTable {
     name: "placement",
     columns: &[
         ("schema", Text),
@@ -29,7 +32,39 @@ pub(super) static RELATIONS: [SystemTable; 1] = [SystemTable {
         ("elsewhere_bytes", Number),
     ],
     rows: |context| rows(context).boxed(),
-}];
+};
+
+const TRAFFIC: SystemTable = SystemTable {
+    name: "traffic",
+    columns: &[
+        // The node that read, and the one whose memory it was.
+        ("source_node", Number),
+        ("home_node", Number),
+        ("kind", Text),
+        ("requests", Number),
+        ("bytes", Number),
+        // The machine whose links are imitated; NULL: links are as fast as they are.
+        ("paced_as", Text),
+    ],
+    rows: |context| ready(Ok(traffic(context))).boxed(),
+};
+
+/// One row per pair of nodes and kind of reading, if there was any since the start.
+fn traffic(context: &StatementContext) -> Vec<Vec<Cell>> {
+    let paced = context.home.paced_as();
+    let traffic = context.home.traffic().into_iter();
+    let rows = traffic.map(|traffic| {
+        row![
+            traffic.source.0,
+            traffic.home.0,
+            traffic.kind.name(),
+            traffic.requests,
+            traffic.bytes,
+            paced.clone(),
+        ]
+    });
+    rows.collect()
+}
 
 /// One row for what each owner has of the rows, the key and each index of each table.
 async fn rows(context: &StatementContext) -> Result<Vec<Vec<Cell>>, SqlError> {

@@ -7,7 +7,7 @@ use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::arrow::util::display::ArrayFormatter;
 use eris_engine::{Engine, Settings};
 use eris_home::Home;
-use eris_numa::{HugePages, Topology};
+use eris_numa::{HugePages, Profile, Topology};
 use eris_sql::{Database, Outcome, Session, SqlError, VALUE_FORMAT, formatter};
 use memory_home::MemoryHome;
 use sqllogictest::{DB, DBOutput, DefaultColumnType, Record, Runner, parse_file};
@@ -132,7 +132,8 @@ fn records(file: &Path, has_all: bool) -> Vec<Record<DefaultColumnType>> {
     records
 }
 
-fn run(name: &str, home: Arc<dyn Home>, has_all: bool) {
+/// `strategy` is what `numa_strategy` is set to at first, if it is not the default.
+fn run(name: &str, home: Arc<dyn Home>, has_all: bool, strategy: Option<&str>) {
     let database = Database::open(home).unwrap();
     let runtime = || {
         tokio::runtime::Builder::new_current_thread()
@@ -146,12 +147,21 @@ fn run(name: &str, home: Arc<dyn Home>, has_all: bool) {
             continue;
         }
         let mut runner = Runner::new(|| async {
+            let session = database.session();
+            if let Some(strategy) = strategy {
+                let set = format!("SET numa_strategy = {strategy}");
+                session.execute(set).await.unwrap();
+            }
             Ok(Client {
-                session: database.session(),
+                session,
                 runtime: runtime(),
             })
         });
-        if let Err(error) = runner.run_multi(records(&file, has_all)) {
+        let mut records = records(&file, has_all);
+        if strategy.is_some() {
+            records.retain(|record| !shows_strategy(record));
+        }
+        if let Err(error) = runner.run_multi(records) {
             failures.push(error.display(false).to_string());
         }
         runner.shutdown();
@@ -161,13 +171,29 @@ fn run(name: &str, home: Arc<dyn Home>, has_all: bool) {
 }
 
 fn run_on_engine(nodes: u16, cores: u16) {
+    run_on(Topology::fake(nodes, cores), None);
+}
+
+fn run_on(topology: Topology, strategy: Option<&str>) {
+    let name = format!("{} AEUs {strategy:?}", topology.aeus().len());
     let settings = Settings {
-        topology: Topology::fake(nodes, cores),
+        topology,
         huge_pages: HugePages::Never,
         memory_limit: Some(2 << 30),
     };
-    let home = Engine::home(settings).unwrap();
-    run(&format!("{nodes}x{cores}"), home, true);
+    run(&name, Engine::home(settings).unwrap(), true, strategy);
+}
+
+/// Whether a record shows settings or plans, which tell of the strategy.
+fn shows_strategy(record: &Record<DefaultColumnType>) -> bool {
+    match record {
+        Record::Statement { sql, .. } | Record::Query { sql, .. } => {
+            let sql = sql.to_lowercase();
+            let words = ["explain", "numa_strategy", "show all", "eris.settings"];
+            words.iter().any(|word| sql.contains(word))
+        }
+        _ => false,
+    }
 }
 
 /// Every file begins without tables.
@@ -203,7 +229,22 @@ fn eight_aeus_on_four_nodes() {
     run_on_engine(4, 2);
 }
 
+/// Links are as slow as those of another machine, so that chunks are copied while others are scanned.
+#[test]
+fn eight_aeus_that_pull_over_paced_links() {
+    let machine = Arc::new(Profile::known("eris-amd").unwrap());
+    run_on(
+        Topology::fake(4, 2).paced_as(machine).unwrap(),
+        Some("pull"),
+    );
+}
+
+#[test]
+fn eight_aeus_that_push() {
+    run_on(Topology::fake(4, 2), Some("push"));
+}
+
 #[test]
 fn a_home_in_memory() {
-    run("in memory", Arc::new(MemoryHome::new(2 << 30)), false);
+    run("in memory", Arc::new(MemoryHome::new(2 << 30)), false, None);
 }

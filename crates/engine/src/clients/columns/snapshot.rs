@@ -7,7 +7,7 @@ use arrow_array::types::Int64Type;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use eris_fragment::{
     Aggregate, AggregateFunction, BinaryOp, Executor, Expr, Fragment, KeySet, Output, Probe,
-    Scalar, Type, Value,
+    Scalar, ScanOptions, Type, Value,
 };
 use eris_home::HeldSnapshot;
 use eris_types::{ColumnId, RowId};
@@ -186,6 +186,7 @@ impl ColumnSnapshot {
             lookups: Vec::new(),
             output,
             order: None,
+            options: ScanOptions::default(),
         };
         let execution = self.column.engine.execute(Arc::new(fragment), 1)?;
         let batches = futures::stream::select_all(execution.streams);

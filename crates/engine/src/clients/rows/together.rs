@@ -23,6 +23,7 @@ use crate::held::partition::{Expected, Prepare, Prepared};
 use crate::object::data_object::DataObject;
 use crate::object::keys::Keys;
 use crate::object::statement::Statement;
+use crate::object::write_lock::SharedWrite;
 use crate::protocol::keys::ExecuteRows;
 use crate::protocol::rows::{RowBatch, RowOperation};
 use crate::protocol::statements::{Abort, Commit, CommitPoint};
@@ -30,12 +31,12 @@ use arrow_array::{ArrayRef, RecordBatch, UInt32Array};
 use arrow_select::take::take_record_batch;
 use eris_home::Found;
 use eris_types::{AeuId, ObjectId, RowId};
+use futures::future::BoxFuture;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use tokio::sync::OwnedRwLockReadGuard;
 
 /// Changes of a few rows that take effect at one timestamp, or not at all. At most one is given for each data object.
 pub struct RowChanges {
@@ -43,10 +44,13 @@ pub struct RowChanges {
     client: Client,
     changes: Vec<ObjectChange>,
     /// See [`RowChanges::wait_for_write_locks`].
-    write_locks: Vec<OwnedRwLockReadGuard<()>>,
+    write_locks: Vec<SharedWrite>,
     /// Answers may still come; then the session is closed, not kept.
     is_waiting: bool,
 }
+
+/// A share of a write lock that somebody waits for.
+pub(crate) type AwaitedShare = BoxFuture<'static, SharedWrite>;
 
 /// What changes in one data object.
 struct ObjectChange {
@@ -254,7 +258,9 @@ impl RowChanges {
         let mut rejected = None;
         for (part, (object, _)) in parts.zip(&open.owners) {
             match part.operation {
-                RowOperation::Prepared(Prepared::Ready(rows)) => deleted.push((object.id, rows)),
+                RowOperation::Prepared(Prepared::Ready(rows)) => {
+                    deleted.push((Arc::clone(object), rows));
+                }
                 RowOperation::Prepared(Prepared::Unexpected) => {
                     rejected = rejected.or(Some(Attempt::Unexpected));
                 }
@@ -280,7 +286,7 @@ impl RowChanges {
         );
         engine.shared().visible(at).await;
         for (object, rows) in deleted {
-            engine.shared().collect_after(object, rows, at);
+            engine.shared().collect_after(&object, rows, at);
         }
         Ok(Attempt::Done)
     }
@@ -406,23 +412,17 @@ impl Drop for OpenStatement<'_> {
 
 /// The write lock at an object, shared with others that change rows as their owners order it, if nobody has to be
 /// waited for.
-pub(crate) fn try_shared_write_lock(
-    engine: &Engine,
-    object: &DataObject,
-) -> Option<OwnedRwLockReadGuard<()>> {
-    let shared = object.write_lock.clone().try_read_owned().ok()?;
+pub(crate) fn try_shared_write_lock(engine: &Engine, object: &DataObject) -> Option<SharedWrite> {
+    let shared = object.write_lock.try_share()?;
     (object.changed_alone() <= engine.snapshot()).then_some(shared)
 }
 
 /// The write lock at an object, shared with others that change rows as their owners order it.
-pub(crate) async fn shared_write_lock(
-    engine: &Engine,
-    object: &DataObject,
-) -> OwnedRwLockReadGuard<()> {
+pub(crate) async fn shared_write_lock(engine: &Engine, object: &DataObject) -> SharedWrite {
     if let Some(shared) = try_shared_write_lock(engine, object) {
         return shared;
     }
-    let shared = object.write_lock.clone().read_owned().await;
+    let shared = object.write_lock.share().await;
     if object.changed_alone() > engine.snapshot() {
         // The statement that had it last did not wait for its commit.
         engine.barrier().await;

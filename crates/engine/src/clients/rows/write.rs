@@ -146,7 +146,7 @@ impl RowClient {
         expected: Expected,
         new: New,
     ) -> Result<ChangeOutcome, EngineError> {
-        let is_assigned = self.object.ranges.get().is_some();
+        let is_assigned = self.object.ranges.look().is_some();
         for _ in 0..OFFERS {
             // While it is shared, keys stay whose they are.
             self.wait_for_write_lock().await;
@@ -171,9 +171,8 @@ impl RowClient {
             match self.change(owner, change).await? {
                 Changed::Committed { at, deleted } => {
                     self.engine.shared().visible(at).await;
-                    self.engine
-                        .shared()
-                        .collect_after(self.object.id, deleted, at);
+                    let shared = self.engine.shared();
+                    shared.collect_after(&self.object, deleted, at);
                     return Ok(ChangeOutcome::Done(deleted));
                 }
                 Changed::Unexpected => {

@@ -38,14 +38,9 @@ pub(super) async fn commit_at(
     // The owners' alone from here on.
     drop(commit);
     shared.visible(at).await;
-    let mut has_ended = false;
     for writer in writers.iter_mut().filter(|writer| writer.found > 0) {
         writer.write_lock = WriterLock::None;
-        (shared.garbage).note(writer.object.id, writer.found, at);
-        has_ended = true;
-    }
-    if has_ended {
-        shared.collect_garbage(sequencer.advance_horizon());
+        shared.collect_after(&writer.object, writer.found, at);
     }
     if point.is_broken.load(Ordering::Relaxed) {
         return Err(EngineError::Panicked {

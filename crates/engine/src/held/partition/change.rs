@@ -17,6 +17,7 @@ use crate::error::EngineError;
 use crate::error::store_error;
 use crate::held::unique::rejected;
 use crate::object::keys::Keys;
+use crate::object::write_lock::SharedWrite;
 use crate::sequencer::Sequencer;
 use arrow_array::RecordBatch;
 use eris_column::ObjectMemory;
@@ -25,7 +26,6 @@ use eris_store::{Encoder, StoreError};
 use eris_types::{RowId, StatementId, Timestamp};
 use std::any::Any;
 use std::sync::Arc;
-use tokio::sync::OwnedRwLockReadGuard;
 
 /// What is to be done.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ pub(crate) struct RowChange {
     pub expected: Expected,
     pub new: New,
     /// The share of the object's write lock, until this is done.
-    pub write_lock: Option<OwnedRwLockReadGuard<()>>,
+    pub write_lock: Option<SharedWrite>,
     /// What it depends on, until this is done.
     #[expect(dead_code, reason = "held until it is dropped")]
     pub kept: Option<Arc<dyn Any + Send + Sync>>,
@@ -138,7 +138,7 @@ impl Partition {
             is_committed: false,
         };
         let (first, deleted) = uncommitted.write(added, home)?;
-        match sequencer.draw() {
+        match sequencer.draw(home.memory.node()) {
             None => Ok(Changed::Rejected),
             Some(at) => Ok(uncommitted.commit(at, first, &deleted, home, sequencer)),
         }
@@ -274,7 +274,7 @@ impl Uncommitted<'_> {
             (0..keys.len()).for_each(|row| index.remove(keys, row));
             partition.keys_removed = at;
         }
-        let horizon = sequencer.horizon();
+        let horizon = sequencer.recent_horizon();
         if partition.index.is_some() && !deleted.is_empty() {
             partition.deleted.add(deleted, at, horizon);
         }

@@ -111,6 +111,7 @@ impl FragmentExec {
             probes,
             lookups,
             output,
+            options: self.scan.options,
         })
     }
 }

@@ -1,13 +1,16 @@
 //! A fragment in `EXPLAIN`: one line that says all it does.
 
 use super::FragmentExec;
+use crate::plan::time::Time;
 use crate::plan::translate::Named;
 use datafusion::arrow::datatypes::Schema;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType};
-use eris_fragment::{Aggregate, AggregateFunction, Expr, Output};
+use eris_fragment::{Aggregate, AggregateFunction, Expr, NumaStrategy, Output};
 use eris_home::IndexKind;
+use eris_numa::Bytes;
 use std::fmt;
+use std::time::Duration;
 
 impl DisplayAs for FragmentExec {
     fn fmt_as(&self, style: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -40,7 +43,7 @@ impl DisplayAs for FragmentExec {
             }
         }
         self.fmt_index(separator, f)?;
-        write!(f, "{separator}push")
+        self.fmt_strategy(separator, f)
     }
 }
 
@@ -50,6 +53,24 @@ impl FragmentExec {
         match &self.star {
             Some(star) => star.schema(),
             None => &self.scan.schema,
+        }
+    }
+
+    /// Where the rows are worked on, and what that is expected to take if some are taken from other nodes.
+    fn fmt_strategy(&self, separator: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let time = |seconds: f64| Time(Duration::from_secs_f64(seconds));
+        match (self.scan.options.strategy, self.estimate()) {
+            (NumaStrategy::Auto | NumaStrategy::Pull, Some(estimate)) if estimate.moved > 0 => {
+                write!(
+                    f,
+                    "{separator}pull {} from other nodes, ≈{} (push ≈{})",
+                    Bytes(estimate.moved),
+                    time(estimate.expected),
+                    time(estimate.pushed)
+                )
+            }
+            (NumaStrategy::Pull, _) => write!(f, "{separator}pull"),
+            _ => write!(f, "{separator}push"),
         }
     }
 

@@ -15,7 +15,7 @@
 //! Each chunk takes its tests in the order that is best for it, so that a phase may meet more rows than the one before
 //! it left.
 
-use super::Time;
+use crate::plan::time::Time;
 use crate::plan::translate::Named;
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use eris_fragment::{FragmentReport, PhaseCounts, PhaseKind, WorkerReport};
@@ -39,8 +39,12 @@ pub(super) fn draw(
     if let Some(((_, output), before)) = phases.split_last() {
         let read = phases.iter().map(|(_, counts)| counts.bytes).sum();
         let busy = report.workers.iter().map(|worker| worker.busy).max();
+        let moved = match sum(|worker| worker.bytes_moved) {
+            0 => String::new(),
+            bytes => format!("; {} from other nodes", Bytes(bytes)),
+        };
         lines.push(format!(
-            "{indent}    read {} of {} in {}{}; {} chunks, {} skipped by zone maps",
+            "{indent}    read {} of {} in {}{}; {} chunks, {} skipped by zone maps{moved}",
             Bytes(read),
             Bytes(sum(|worker| worker.column_bytes)),
             Time(busy.unwrap_or_default()),
@@ -170,6 +174,9 @@ fn share(report: &WorkerReport, bandwidth: Option<&ReadBandwidth>) -> String {
         chunks,
         chunks_skipped,
         chunks_helped,
+        chunks_copied,
+        bytes_moved,
+        bytes_shared,
         rows_scanned,
         rows_passed,
         rows_sent,
@@ -185,10 +192,18 @@ fn share(report: &WorkerReport, bandwidth: Option<&ReadBandwidth>) -> String {
             format!(", groups_repartitioned={groups_repartitioned}, groups_merged={groups_merged}")
         }
     };
+    let moved = match bytes_moved {
+        0 => String::new(),
+        _ => format!(", copied={chunks_copied}, moved={}", Bytes(*bytes_moved)),
+    };
+    let shared = match bytes_shared {
+        0 => String::new(),
+        _ => format!(", shared={}", Bytes(*bytes_shared)),
+    };
     let read = phases.iter().map(|phase| phase.bytes).sum();
     format!(
         "AEU {worker} on node {node}: rows_scanned={rows_scanned}, rows_passed={rows_passed}, rows_sent={rows_sent}{routed}, \
-         read={}{}, busy={}, chunks={chunks}, skipped={chunks_skipped}, helped={chunks_helped}",
+         read={}{}, busy={}, chunks={chunks}, skipped={chunks_skipped}, helped={chunks_helped}{moved}{shared}",
         Bytes(read),
         rate(read, *busy, limit(bandwidth, std::slice::from_ref(report))),
         Time(*busy)

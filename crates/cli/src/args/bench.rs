@@ -1,0 +1,267 @@
+//! The command line of the benchmarks.
+
+use super::JsonFlag;
+use clap::{Args, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+#[derive(Debug, Subcommand)]
+pub enum BenchCommand {
+    /// Data commands through the routing layer
+    Route(JsonFlag),
+
+    /// One counter and one latch that all threads want: by the processor, delegated, by node, mixed
+    #[command(
+        after_help = "Delegated operations are executed by one more thread, which takes a core from the others if there is no other.\n\n\
+                            Examples:\n  eris bench atomics\n  eris bench atomics --threads 1,2,4,8 --svg figures --json"
+    )]
+    Atomics(BenchAtomics),
+
+    /// Operations pushed to the data, or data pulled to the operation, over a paced link
+    #[command(
+        name = "pushpull",
+        after_help = "Examples:\n  eris bench pushpull\n  eris bench pushpull --records 60000000 --json"
+    )]
+    PushPull(BenchPushPull),
+
+    /// Copies between nodes, and double-buffered scans of another node's memory
+    #[command(
+        after_help = "Links are those of this machine, or paced as those of another one. On one node these are those of the ERIS paper's SGI.\n\n\
+                      Examples:\n  eris bench copy\n  ERIS_MACHINE=eris-intel eris bench copy --rows 50000000 --json"
+    )]
+    Copy(BenchCopy),
+
+    /// Column scans by bit width, predicate and selectivity
+    #[command(
+        after_help = "Examples:\n  eris bench scan\n  eris bench scan --rows 10000000 --json\n  \
+                            eris bench scan --chunk"
+    )]
+    Scan(BenchScan),
+
+    /// Statements of several sessions that scan one table at the same time, with scan sharing and without
+    #[command(
+        after_help = "Examples:\n  eris bench sharing\n  eris bench sharing --rows 100000000 --json"
+    )]
+    Sharing(BenchSharing),
+
+    /// Indexes of 64-bit keys: by size, beside rivals if there are any; by skew, and reorganised
+    #[command(
+        after_help = "Examples:\n  eris bench index\n  eris bench index --part size --keys 64000000 --threads 2 --json\n  \
+                            eris bench index --part skew --skew-keys 16000000 --zipf 1.2,1.4 --svg figures"
+    )]
+    Index(BenchIndex),
+
+    /// What a short statement costs: planned, from the plan cache, prepared, by rows; alone and beside others
+    #[command(
+        after_help = "Examples:\n  eris bench statement\n  eris bench statement --keys 1000000 --json"
+    )]
+    Statement(BenchStatement),
+
+    /// Load balancing while the workload moves: no balancer, One-Shot, MA1 and MA8
+    #[command(
+        after_help = "Every AEU has the same share of a core, so that more of them than the machine has cores show what as many slow cores would. The algorithms take turns phase by phase, \
+                            beside an index whose ranges are cut for each phase; that takes about fifty times `--seconds`.\n\n\
+                            Examples:\n  ERIS_TOPOLOGY=8x4 eris bench balance\n  \
+                            ERIS_TOPOLOGY=8x4 eris bench balance --keys 64000000 --seconds 10 --svg figure-13.svg"
+    )]
+    Balance(BenchBalance),
+}
+
+#[derive(Debug, Args)]
+pub struct BenchBalance {
+    /// Keys of the index
+    #[arg(long, default_value_t = 2_000_000, value_parser = clap::value_parser!(u64).range(1 << 16..=1 << 32))]
+    pub keys: u64,
+
+    /// How long the first phase lasts; the five others last twice as long
+    #[arg(long, default_value_t = 10.0, value_parser = seconds)]
+    pub seconds: f64,
+
+    /// How often loads are looked at, in seconds
+    #[arg(long, default_value_t = 0.5, value_parser = seconds)]
+    pub period: f64,
+
+    /// The standard deviation of the AEUs' loads from which on keys move, as a share of their mean; twice as much of a
+    /// single one. All wait for the busiest: what it may exceed the mean by is lost in the end
+    #[arg(long, default_value_t = 0.05, value_parser = share)]
+    pub threshold: f64,
+
+    /// The part of the machine that all AEUs together may use
+    #[arg(long, default_value_t = 0.3, value_parser = share)]
+    pub share: f64,
+
+    /// Threads that look keys up: so many that no AEU waits for the others' answers
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u64).range(1..=64))]
+    pub clients: u64,
+
+    /// Keys that each of them asks for at once
+    #[arg(long, default_value_t = 32_768, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    pub batch: u64,
+
+    /// Also draw the throughput over time, as an SVG file
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub output: JsonFlag,
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(seconds) if (0.01..=3600.0).contains(&seconds) => Ok(seconds),
+        _ => Err("a number from 0.01 to 3600".to_owned()),
+    }
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(share) if (0.01..=0.8).contains(&share) => Ok(share),
+        _ => Err("a number from 0.01 to 0.8: clients need some of the machine, too".to_owned()),
+    }
+}
+
+#[derive(Debug, Args)]
+pub struct BenchStatement {
+    /// Rows of the table that is scanned
+    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..=1 << 32))]
+    pub rows: u64,
+
+    /// Rows of the table with a key
+    #[arg(long, default_value_t = 10_000_000, value_parser = clap::value_parser!(u64).range(1..=1 << 32))]
+    pub keys: u64,
+
+    #[command(flatten)]
+    pub output: JsonFlag,
+}
+
+#[derive(Debug, Args)]
+pub struct BenchIndex {
+    /// What to measure
+    #[arg(long = "part", value_name = "PART", value_delimiter = ',', default_values_t = BenchIndexPart::ALL, value_enum)]
+    pub parts: Vec<BenchIndexPart>,
+
+    /// Numbers of keys, uniformly asked for
+    #[arg(long, value_delimiter = ',', default_values_t = [1_000_000, 4_000_000, 16_000_000], value_parser = clap::value_parser!(u64).range(1000..=1 << 32))]
+    pub keys: Vec<u64>,
+
+    /// Client threads
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 2], value_parser = clap::value_parser!(u64).range(1..=256))]
+    pub threads: Vec<u64>,
+
+    /// Numbers of keys under skew
+    #[arg(long, value_delimiter = ',', default_values_t = [1_000_000, 8_000_000], value_parser = clap::value_parser!(u64).range(1000..=1 << 32))]
+    pub skew_keys: Vec<u64>,
+
+    /// Exponents of Zipf's law, 0 for uniform
+    #[arg(long, value_delimiter = ',', default_values_t = [0.0, 0.8, 1.0, 1.2, 1.4, 2.0, 3.0], value_parser = exponent)]
+    pub zipf: Vec<f64>,
+
+    /// 64 million keys as well: some 12 GB of memory, half an hour
+    #[arg(long)]
+    pub full: bool,
+
+    /// What to compare with, part `size` alone: a program as `make bench-index` builds it of bench/rivals
+    #[arg(long, value_name = "PROGRAM")]
+    pub rivals: Option<PathBuf>,
+
+    /// Also draw the figures, as SVG files in this directory
+    #[arg(long, value_name = "DIRECTORY")]
+    pub svg: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub output: JsonFlag,
+}
+
+/// A part of `eris bench index`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum BenchIndexPart {
+    /// Operations by number of keys, beside rivals if there are any
+    Size,
+    /// Lookups by Zipf's law: huge pages, reorganisation, modelled misses
+    Skew,
+    /// What reorganisations take, and what goes on meanwhile
+    Moves,
+    /// Caches of several sockets, modelled
+    Sockets,
+}
+
+impl BenchIndexPart {
+    const ALL: [BenchIndexPart; 4] = [
+        BenchIndexPart::Size,
+        BenchIndexPart::Skew,
+        BenchIndexPart::Moves,
+        BenchIndexPart::Sockets,
+    ];
+}
+
+fn exponent(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(exponent) if (0.0..=10.0).contains(&exponent) => Ok(exponent),
+        _ => Err("an exponent is a number from 0 to 10".to_owned()),
+    }
+}
+
+#[derive(Debug, Args)]
+pub struct BenchAtomics {
+    /// Numbers of threads; by default the powers of two up to twice the AEUs
+    #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..=1024))]
+    pub threads: Vec<u64>,
+
+    /// How long each run lasts, in milliseconds
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..=60_000))]
+    pub milliseconds: u64,
+
+    /// Also draw the figures, as SVG files in this directory
+    #[arg(long, value_name = "DIRECTORY")]
+    pub svg: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub output: JsonFlag,
+}
+
+#[derive(Debug, Args)]
+pub struct BenchPushPull {
+    /// Records of the column, 8 bytes each
+    #[arg(long, default_value_t = 16_000_000, value_parser = clap::value_parser!(u64).range(1000..=1 << 32))]
+    pub records: u64,
+
+    #[command(flatten)]
+    pub output: JsonFlag,
+}
+
+#[derive(Debug, Args)]
+pub struct BenchCopy {
+    /// Rows of the largest column, 10 bits each
+    #[arg(long, default_value_t = 30_000_000, value_parser = clap::value_parser!(u64).range(1024..=1 << 32))]
+    pub rows: u64,
+
+    #[command(flatten)]
+    pub output: JsonFlag,
+}
+
+#[derive(Debug, Args)]
+pub struct BenchSharing {
+    /// Rows of the table
+    #[arg(long, default_value_t = 30_000_000, value_parser = clap::value_parser!(u64).range(1000..=1 << 32))]
+    pub rows: u64,
+
+    #[command(flatten)]
+    pub output: JsonFlag,
+}
+
+#[derive(Debug, Args)]
+pub struct BenchScan {
+    /// Rows of the scanned column
+    #[arg(long, default_value_t = 60_000_000, value_parser = clap::value_parser!(u64).range(1..=1 << 32))]
+    pub rows: u64,
+
+    /// Measure every instruction set that this machine supports, not only the best
+    #[arg(long)]
+    pub every_isa: bool,
+
+    /// Instead: scan time against the number of consecutive values per block
+    #[arg(long, conflicts_with_all = ["rows", "every_isa"])]
+    pub chunk: bool,
+
+    #[command(flatten)]
+    pub output: JsonFlag,
+}
