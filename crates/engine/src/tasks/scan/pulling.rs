@@ -189,11 +189,13 @@ impl ScanTask {
         &mut self,
         work: &Work,
         from: Origin,
-        took: Duration,
+        took: Option<Duration>,
         owner: &Owner,
     ) -> u64 {
         let is_near = from.home == self.node;
-        if (is_near || from.copied > 0) && work.chunks > 0 {
+        if let Some(took) = took.filter(|_| is_near || from.copied > 0)
+            && work.chunks > 0
+        {
             self.scanned.chunks += 1;
             self.scanned.bytes += work.bytes;
             self.scanned.seconds += took.as_secs_f64();

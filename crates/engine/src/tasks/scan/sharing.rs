@@ -106,7 +106,7 @@ impl ScanTask {
         }
         // The others have been put back: a panic is this scan's alone.
         let batches = own.unwrap_or_else(|payload| resume_unwind(payload))?;
-        self.took(&work, view.chunk.rows(), from, each, owner, cx);
+        self.took(&work, view.chunk.rows(), from, Some(each), owner, cx);
         self.keep(batches, owner, cx)?;
         Ok(bytes)
     }
@@ -196,7 +196,7 @@ impl ScanTask {
         let kept = catch_unwind(AssertUnwindSafe(|| {
             let batches = outcome.unwrap_or_else(|payload| resume_unwind(payload))?;
             self.report(|report| report.busy += took);
-            self.took(work, rows, Origin::own(self.node), took, owner, cx);
+            self.took(work, rows, Origin::own(self.node), Some(took), owner, cx);
             self.keep(batches, owner, cx)?;
             self.send(owner, cx);
             Ok(())
