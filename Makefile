@@ -165,7 +165,7 @@ nightly: cargo ## the long version: 10,000 seeds, ten minutes of torture, Miri, 
 
 # ---- measurement -----------------------------------------------------------------------------------------------------
 
-.PHONY: rivals bench-machine bench-route bench-index bench-misses bench-balance bench-moves bench-statement bench-keys bench-atomics bench-copy bench-sharing bench-pushpull bench-scan bench-chunk bench-together bench-ssb bench-record
+.PHONY: rivals bench-machine bench-route bench-index bench-misses bench-balance bench-moves bench-statement bench-keys bench-atomics bench-copy bench-busy bench-sharing bench-pushpull bench-scan bench-chunk bench-together bench-ssb bench-record
 bench-machine: build ## bandwidths and latencies of this machine
 	$(ERIS) machine
 
@@ -202,6 +202,9 @@ bench-pushpull: build ## operations pushed to the data, or data pulled to them, 
 bench-copy: build ## copies between nodes and double-buffered scans, by engine, block and link
 	$(ERIS) bench copy
 
+bench-busy: build ## a scan while another thread uses one core
+	$(ERIS) bench busy
+
 bench-sharing: build ## statements that scan one table at the same time
 	$(ERIS) bench sharing
 
@@ -227,6 +230,7 @@ bench-record: build rivals ## run all without a peer and keep the raw numbers in
 	$(ERIS) bench statement --json > $(RESULTS)/statement.json
 	$(ERIS) bench atomics --json > $(RESULTS)/atomics.json
 	$(ERIS) bench copy --json > $(RESULTS)/copy.json
+	$(ERIS) bench busy --json > $(RESULTS)/busy.json
 	$(ERIS) bench sharing --json > $(RESULTS)/sharing.json
 	$(ERIS) bench pushpull --json > $(RESULTS)/pushpull.json
 	$(ERIS) bench scan --json > $(RESULTS)/scan.json

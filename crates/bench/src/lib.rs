@@ -11,6 +11,7 @@
 
 pub mod atomics;
 pub mod balance;
+pub mod busy;
 pub mod copy;
 pub mod index;
 pub mod machine;

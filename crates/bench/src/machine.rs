@@ -1,16 +1,19 @@
 //! The machine that numbers were measured on, and what its memory can deliver: `eris machine`.
 
 mod given;
+mod speeds;
 
 pub use given::GivenMachine;
 
 use crate::report::{BenchReport, Machine, align, digits};
+use eris_machine::{Identity, Measuring, processor};
 use eris_numa::measure::{MeasureError, Measurements, Options, Pair, measure};
 use eris_numa::{
-    Cache, CacheKind, HugePages, Memory, MemoryError, Profile, Topology, TransparentHuge,
+    Cache, CacheKind, HugePages, Memory, MemoryError, Profile, Speeds, Topology, TransparentHuge,
 };
 use eris_types::NodeId;
 use serde_json::json;
+use speeds::SpeedTables;
 use std::fmt;
 use std::io::{self, Write};
 
@@ -21,6 +24,8 @@ pub struct MachineReport {
     pub topology: Topology,
     /// Bandwidth and latency.
     pub measurements: Measurements,
+    /// What cores do.
+    pub speeds: Speeds,
     /// The page mode they were measured with.
     pub huge: HugePages,
     /// The same as rows of a report.
@@ -75,9 +80,18 @@ pub fn run(
             None,
         );
     }
+    let how = Measuring {
+        time: options.time,
+        buffer_bytes: measurements
+            .buffer_bytes
+            .min(Measuring::default().buffer_bytes),
+    };
+    let speeds = eris_machine::speeds(topology, &memory, how)?;
+    speeds::add(&speeds, &mut report);
     Ok(MachineReport {
         topology: topology.clone(),
         measurements,
+        speeds,
         huge,
         report,
     })
@@ -98,9 +112,11 @@ impl MachineReport {
 
     /// What was measured, as a profile to keep.
     pub fn profile(&self) -> Profile {
-        let machine = &self.report.machine;
-        let name = format!("{}, topology {}", machine.cpu, machine.topology);
-        Profile::measured(&name, &self.topology, &self.measurements)
+        let identity = Identity::here(&self.topology);
+        let profile = Profile::measured(&identity.name, &self.topology, &self.measurements);
+        profile
+            .with_speeds(self.speeds.clone())
+            .from_source(identity.source())
     }
 
     /// [`MachineReport::write`] to standard output.
@@ -180,6 +196,7 @@ impl fmt::Display for MachineReport {
             "{}",
             self.matrix("dependent load, one core, ns", latency)
         )?;
+        write!(f, "\n{}", SpeedTables(&self.speeds))?;
         if self.topology.is_fake() {
             writeln!(
                 f,
@@ -264,7 +281,7 @@ impl Machine {
         };
         let threads = nodes.iter().map(|node| node.cpus.len() as u32).sum::<u32>();
         Machine {
-            cpu: cpu_name(&std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default()),
+            cpu: processor(&std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default()),
             cores: nodes.iter().map(|node| topology.cores_of(node.id)).sum(),
             threads: if threads > 0 {
                 threads
@@ -370,16 +387,6 @@ fn ranges(mut numbers: Vec<u32>) -> String {
     runs.map(run).collect::<Vec<_>>().join(", ")
 }
 
-/// The processor's name; architectures whose kernel tells none are named themselves.
-fn cpu_name(cpuinfo: &str) -> String {
-    let name = cpuinfo.lines().find_map(|line| {
-        let (key, value) = line.split_once(':')?;
-        matches!(key.trim(), "model name" | "cpu model" | "Model" | "cpu")
-            .then(|| value.trim().to_string())
-    });
-    name.unwrap_or_else(|| std::env::consts::ARCH.to_string())
-}
-
 fn kernel() -> String {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     format!("{} {}", std::env::consts::OS, release.trim())
@@ -408,11 +415,16 @@ mod tests {
             "  node 1  20  10",
             "sequential read, all cores, GB/s",
             "dependent load, one core, ns",
+            "packed values from memory, one core, GB/s  1 bit  2 bits",
+            "copy within a node",
+            "  hierarchical",
             "The nodes are made up",
         ] {
             assert!(text.contains(part), "{part:?} is missing in\n{text}");
         }
-        assert_eq!(machine.report.rows.len(), 8);
+        let links = (machine.report.rows.iter())
+            .filter(|row| ["sequential read", "dependent load"].contains(&&*row.case));
+        assert_eq!(links.count(), 8);
         let mut out = Vec::new();
         machine.write(true, &mut out).unwrap();
         let read: serde_json::Value = serde_json::from_slice(&out).unwrap();
@@ -428,14 +440,5 @@ mod tests {
         assert_eq!(size(32 << 10), "32 KiB");
         assert_eq!(size(3 << 29), "1.5 GiB");
         assert_eq!(ranges(vec![8, 0, 1, 2, 10, 11]), "0-2, 8, 10-11");
-    }
-
-    #[test]
-    fn the_processors_name() {
-        assert_eq!(
-            cpu_name("processor\t: 0\nmodel name\t: Some CPU @ 2 GHz\n"),
-            "Some CPU @ 2 GHz"
-        );
-        assert_eq!(cpu_name(""), std::env::consts::ARCH);
     }
 }

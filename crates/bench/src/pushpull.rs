@@ -8,15 +8,19 @@
 //! ```
 //!
 //! The link between the places is paced. It is as fast beside a scan as in the RAMCloud paper, Section 5.3. Beside each
-//! time stands the one that the cost model predicts. It knows the link, and how fast the operation is on local memory
-//! where little comes back. Its other numbers are those of the operation.
+//! time stands the one that the cost model predicts. It knows the link, and how fast the operation is where the column
+//! lies. That was measured for other shares of the records, and is taken to be on a line between two of them. With
+//! `--over nodes` the column lies in several places.
+
+mod nodes;
+mod task;
 
 use crate::report::BenchReport;
 use eris_cost::{Cost, Operation, Places, Strategy, choose, local, pull, push};
 use eris_numa::{Link, PacedLink, Topology};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::thread;
-use std::time::Instant;
+use task::{BYTES, Curve, Task, mask_words, scattered, task_at, task_below};
 
 /// How to measure.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +29,8 @@ pub struct PushPullOptions {
     pub records: usize,
     /// Timed runs of each case, at least 1.
     pub runs: usize,
+    /// Whether the column lies in several places.
+    pub over_nodes: bool,
 }
 
 /// Network and memory bandwidth in the paper: 2.2 GB/s, and what "almost twice as long" makes of it.
@@ -32,7 +38,6 @@ const LINK_BESIDE_SCAN: f64 = 2.2 / 2.1;
 const LATENCY: f64 = 2000.0;
 /// Bytes that are asked for at once.
 const BLOCK: usize = 256 << 10;
-const BYTES: usize = size_of::<u64>();
 /// A scan's condition: two comparisons and their values.
 const CONDITION_BYTES: f64 = 24.0;
 
@@ -40,37 +45,12 @@ const CONDITION_BYTES: f64 = 24.0;
 const SELECTIVITIES: [f64; 6] = [0.0, 0.1, 0.25, 0.5, 0.75, 1.0];
 const LISTED: [f64; 6] = [0.01, 0.1, 0.25, 0.4, 0.6, 0.8];
 
-/// What is done with the column.
-enum Task {
-    /// The values below this one.
-    Below(u64),
-    /// The values at these positions.
-    At(Vec<u64>),
-}
-
-impl Task {
-    fn run(&self, column: &[u64], values: &mut Vec<u64>) {
-        values.clear();
-        match self {
-            Task::Below(bound) => {
-                // Each value is written; the next one overwrites it unless it matches.
-                values.resize(column.len(), 0);
-                let mut count = 0;
-                for &value in column {
-                    values[count] = value;
-                    count += usize::from(value < *bound);
-                }
-                values.truncate(count);
-            }
-            Task::At(positions) => {
-                values.extend(positions.iter().map(|&at| column[at as usize]));
-            }
-        }
-    }
-}
+/// The shares at which the operations are measured beside the column.
+const FITTED_SELECTIVITIES: [f64; 4] = [0.0, 0.3, 0.7, 1.0];
+const FITTED_LISTED: [f64; 6] = [0.005, 0.03, 0.15, 0.3, 0.7, 1.0];
 
 /// Copies values block by block. Each block is asked for, copied while it is on its way, and waited for.
-fn carry(link: &PacedLink, values: &[u64], to: &mut Vec<u64>) {
+fn carry(link: &PacedLink, values: &[i64], to: &mut Vec<i64>) {
     to.clear();
     for block in values.chunks(BLOCK / BYTES) {
         let arrival = link.request(size_of_val(block) as u64);
@@ -79,77 +59,122 @@ fn carry(link: &PacedLink, values: &[u64], to: &mut Vec<u64>) {
     }
 }
 
+/// A column, a link, and what is known of operations where the column lies.
+struct Fitted<'a> {
+    column: &'a [i64],
+    link: &'a PacedLink,
+    /// Bytes per second of the link.
+    link_speed: f64,
+    scan: Curve,
+    gather: Curve,
+}
+
+impl Fitted<'_> {
+    /// What the model is told, of an operation that takes `seconds` where the column lies in one place.
+    fn places(&self, count: usize, operation: &Operation, seconds: f64) -> Places {
+        let one = Places {
+            count: 1.0,
+            link: self.link_speed,
+            memory: 1.0,
+        };
+        let without_setup = Operation {
+            setup: 0.0,
+            ..*operation
+        };
+        Places {
+            count: count as f64,
+            memory: local(&without_setup, &one).work / seconds,
+            ..one
+        }
+    }
+}
+
+/// A scan of all records.
+fn whole(column: &[i64]) -> Operation {
+    Operation {
+        records: column.len() as f64,
+        record_bytes: BYTES as f64,
+        positions: None,
+        position_bytes: BYTES as f64,
+        condition_bytes: CONDITION_BYTES,
+        setup: 0.0,
+        selectivity: 1.0,
+    }
+}
+
 /// Measures both ways, and the local one beside them.
 ///
 /// # Panics
 /// If the options ask for no runs, or for fewer than 1,000 records.
 pub fn run(topology: &Topology, options: PushPullOptions) -> BenchReport {
-    let PushPullOptions { records, runs } = options;
+    let PushPullOptions { records, runs, .. } = options;
     assert!(
         runs > 0 && records >= 1000,
         "cannot measure so: {options:?}"
     );
-    let column: Vec<u64> = (0..records as u64).map(scattered).collect();
-    let bytes = (records * BYTES) as f64;
-    // What the model is told of memory: each operation where little comes back.
-    let scan = bytes / best_local(&column, Task::Below(0), runs);
-    let gather = 2.0 * LISTED[0] * bytes / best_local(&column, task_at(&column, LISTED[0]), runs);
+    let column: Vec<i64> = (0..records as u64).map(scattered).collect();
+    let scan = Curve::measure(&column, &FITTED_SELECTIVITIES, runs, task_below);
+    let gather = Curve::measure(&column, &FITTED_LISTED, runs, |share| {
+        task_at(&column, share)
+    });
+    let link_speed = (records * BYTES) as f64 / scan.seconds(0.0) * LINK_BESIDE_SCAN;
     let link = PacedLink::new(&Link {
         name: "paced".into(),
-        gigabytes_per_second: scan * LINK_BESIDE_SCAN / 1e9,
+        gigabytes_per_second: link_speed / 1e9,
         nanoseconds: LATENCY,
     });
-    let places = |memory| Places {
-        count: 1.0,
-        link: scan * LINK_BESIDE_SCAN,
-        memory,
-    };
-    let whole = Operation {
-        records: records as f64,
-        record_bytes: BYTES as f64,
-        positions: None,
-        position_bytes: BYTES as f64,
-        condition_bytes: CONDITION_BYTES,
-        selectivity: 1.0,
+    let fitted = Fitted {
+        column: &column,
+        link: &link,
+        link_speed,
+        scan,
+        gather,
     };
     let mut report = BenchReport::new("pushpull", topology);
+    match options.over_nodes {
+        true => nodes::measure(&fitted, runs, &mut report),
+        false => one_owner(&fitted, runs, &mut report),
+    }
+    report
+}
+
+/// Figures 4a and 4c.
+fn one_owner(fitted: &Fitted<'_>, runs: usize, report: &mut BenchReport) {
+    let column = fitted.column;
     for share in SELECTIVITIES {
         let operation = Operation {
             selectivity: share,
-            ..whole
+            ..whole(column)
         };
-        let task = Task::Below((share * u64::MAX as f64) as u64);
         let case = Case {
             name: "scan",
-            share: ("selectivity", share),
+            share: ("selectivity", json!(share)),
             operation,
-            places: places(scan),
+            places: fitted.places(1, &operation, fitted.scan.seconds(share)),
         };
-        case.measure(Both::new(&column, &link, task), runs, &mut report);
+        case.measure(Both::new(fitted, task_below(share)), runs, report);
     }
     for share in LISTED {
         let operation = Operation {
-            positions: Some(share * records as f64),
+            positions: Some(share * column.len() as f64),
             condition_bytes: 0.0,
-            ..whole
+            ..whole(column)
         };
         let case = Case {
             name: "materialise",
-            share: ("listed", share),
+            share: ("listed", json!(share)),
             operation,
-            places: places(gather),
+            places: fitted.places(1, &operation, fitted.gather.seconds(share)),
         };
-        let both = Both::new(&column, &link, task_at(&column, share));
-        case.measure(both, runs, &mut report);
+        case.measure(Both::new(fitted, task_at(column, share)), runs, report);
     }
-    report
 }
 
 /// An operation as the cost model knows it.
 struct Case {
     name: &'static str,
     /// What is varied.
-    share: (&'static str, f64),
+    share: (&'static str, Value),
     operation: Operation,
     places: Places,
 }
@@ -169,72 +194,104 @@ impl Case {
         let mut times = [const { Vec::new() }; 3];
         for _ in 0..runs {
             for ((_, _, way), times) in ways.iter().zip(&mut times) {
-                times.push(1e3 * seconds(|| way(&mut both)));
+                times.push(1e3 * task::seconds(|| way(&mut both)));
             }
         }
-        let share = (self.share.0, json!(self.share.1));
         for ((way, predicted, _), times) in ways.iter().zip(&times) {
-            let predicted = (1e5 * predicted.seconds()).round() / 100.0;
-            let params = [
-                share.clone(),
-                ("way", json!(way)),
-                ("predicted_ms", json!(predicted)),
-            ];
-            report.row(self.name, params, "ms", times.clone(), None);
+            row(
+                self.name,
+                self.share.clone(),
+                way,
+                *predicted,
+                times.clone(),
+                report,
+            );
         }
-        let chosen = match choose(operation, places) {
-            Strategy::Push => 1,
-            Strategy::Pull => 2,
+        let chosen = choose(operation, places);
+        let of_chosen = match chosen {
+            Strategy::Push => &times[1],
+            Strategy::Pull => &times[2],
         };
         let pairs = times[1].iter().zip(&times[2]);
-        let beside_best = (times[chosen].iter().zip(pairs))
-            .map(|(chosen, (push, pull))| chosen / push.min(*pull));
-        let params = [share, ("way", json!(ways[chosen].0))];
-        let name = format!("{}, chosen way", self.name);
-        report.row(
-            &name,
-            params,
-            "times the best",
+        let beside_best =
+            (of_chosen.iter().zip(pairs)).map(|(chosen, (push, pull))| chosen / push.min(*pull));
+        choice(
+            self.name,
+            self.share.clone(),
+            chosen,
             beside_best.collect(),
-            Some(1.0),
+            report,
         );
     }
 }
 
-/// The seconds of the fastest of some runs beside the column.
-fn best_local(column: &[u64], task: Task, runs: usize) -> f64 {
-    let mut values = vec![0; column.len()];
-    let times = (0..runs).map(|_| seconds(|| task.run(column, &mut values)));
-    times.fold(f64::MAX, f64::min)
+/// A row of one way: its milliseconds, beside those that were predicted.
+fn row(
+    name: &str,
+    varied: (&'static str, Value),
+    way: &str,
+    predicted: Cost,
+    times: Vec<f64>,
+    report: &mut BenchReport,
+) {
+    let predicted = (1e5 * predicted.seconds()).round() / 100.0;
+    let params = [
+        varied,
+        ("way", json!(way)),
+        ("predicted_ms", json!(predicted)),
+    ];
+    report.row(name, params, "ms", times, None);
+}
+
+/// A row of the way that the model chooses, beside the one that was faster.
+fn choice(
+    name: &str,
+    varied: (&'static str, Value),
+    chosen: Strategy,
+    beside_best: Vec<f64>,
+    report: &mut BenchReport,
+) {
+    let way = match chosen {
+        Strategy::Push => "push",
+        Strategy::Pull => "pull",
+    };
+    let params = [varied, ("way", json!(way))];
+    let name = format!("{name}, chosen way");
+    report.row(&name, params, "times the best", beside_best, Some(1.0));
 }
 
 /// A task, and what its ways need.
 struct Both<'a> {
-    column: &'a [u64],
+    column: &'a [i64],
     link: &'a PacedLink,
     task: Task,
-    copy: Vec<u64>,
-    values: Vec<u64>,
+    copy: Vec<i64>,
+    values: Vec<i64>,
+    masks: Vec<u64>,
 }
 
 impl<'a> Both<'a> {
-    fn new(column: &'a [u64], link: &'a PacedLink, task: Task) -> Self {
+    fn new(fitted: &Fitted<'a>, task: Task) -> Self {
+        let records = fitted.column.len();
         Both {
-            column,
-            link,
+            column: fitted.column,
+            link: fitted.link,
             task,
-            copy: vec![0; column.len()],
-            values: vec![0; column.len()],
+            // Not 0: pages that were never written are not there yet.
+            copy: vec![1; records],
+            values: vec![1; records],
+            masks: vec![0; mask_words(records)],
         }
     }
 
     fn local(&mut self) {
-        self.task.run(self.column, &mut self.values);
+        self.task
+            .run(self.column, &mut self.values, &mut self.masks);
     }
 
     fn pull(&mut self) {
         carry(self.link, self.column, &mut self.copy);
-        self.task.run(&self.copy, &mut self.values);
+        self.task.run(&self.copy, &mut self.values, &mut self.masks);
     }
 
     fn push(&mut self) {
@@ -244,6 +301,7 @@ impl<'a> Both<'a> {
             task,
             copy,
             values,
+            masks,
         } = self;
         if let Task::At(positions) = task {
             carry(link, positions, copy);
@@ -252,35 +310,10 @@ impl<'a> Both<'a> {
         }
         // The owner is a thread of its own, as the other place is.
         thread::scope(|scope| {
-            scope.spawn(|| task.run(column, values));
+            scope.spawn(|| task.run(column, values, masks));
         });
         carry(link, values, copy);
     }
-}
-
-/// Positions in ascending order, about this share of all.
-fn task_at(column: &[u64], share: f64) -> Task {
-    let step = 1.0 / share;
-    let count = (column.len() as f64 * share) as usize;
-    Task::At(
-        (0..count)
-            .map(|number| (number as f64 * step) as u64)
-            .collect(),
-    )
-}
-
-fn seconds(work: impl FnOnce()) -> f64 {
-    let began = Instant::now();
-    work();
-    began.elapsed().as_secs_f64()
-}
-
-/// A number that looks random (the finaliser of SplitMix64).
-fn scattered(number: u64) -> u64 {
-    let mut bits = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    bits ^ (bits >> 31)
 }
 
 #[cfg(test)]
@@ -289,17 +322,25 @@ mod tests {
 
     #[test]
     fn all_ways_find_the_same_values() {
-        let column: Vec<u64> = (0..10_000).map(scattered).collect();
+        let column: Vec<i64> = (0..10_000).map(scattered).collect();
         let link = PacedLink::new(&Link {
             name: "fast".into(),
             gigabytes_per_second: 100.0,
             nanoseconds: 1.0,
         });
-        for task in [Task::Below(u64::MAX / 3), task_at(&column, 0.25)] {
-            let mut expected = Vec::new();
-            task.run(&column, &mut expected);
+        let curve = || Curve::measure(&column, &[0.0, 1.0], 1, task_below);
+        let fitted = Fitted {
+            column: &column,
+            link: &link,
+            link_speed: 1e11,
+            scan: curve(),
+            gather: curve(),
+        };
+        for task in [task_below(1.0 / 3.0), task_at(&column, 0.25)] {
+            let mut both = Both::new(&fitted, task);
+            both.local();
+            let expected = both.values.clone();
             assert!((2400..3500).contains(&expected.len()));
-            let mut both = Both::new(&column, &link, task);
             both.pull();
             assert_eq!(both.values, expected);
             both.push();
@@ -310,10 +351,18 @@ mod tests {
     #[test]
     fn a_report_has_each_way_and_the_choice() {
         let options = PushPullOptions {
-            records: 2000,
+            records: 5000,
             runs: 1,
+            over_nodes: false,
         };
         let report = run(&Topology::fake(2, 1), options);
         assert_eq!(report.rows.len(), 4 * (SELECTIVITIES.len() + LISTED.len()));
+        let over_nodes = PushPullOptions {
+            over_nodes: true,
+            ..options
+        };
+        let report = run(&Topology::fake(2, 1), over_nodes);
+        assert_eq!(report.rows.len(), 3 * (6 + 5));
+        assert!(report.rows.iter().all(|row| row.value > 0.0), "{report:?}");
     }
 }

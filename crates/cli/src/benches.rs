@@ -2,11 +2,12 @@
 
 use crate::allocator;
 use crate::args::{
-    BenchAtomics, BenchBalance, BenchCommand, BenchCopy, BenchIndex, BenchIndexPart, BenchPushPull,
-    BenchScan, BenchSharing, BenchStatement, MachineCommand,
+    BenchAtomics, BenchBalance, BenchBusy, BenchCommand, BenchCopy, BenchIndex, BenchIndexPart,
+    BenchPushPull, BenchScan, BenchSharing, BenchStatement, MachineCommand,
 };
 use eris_bench::atomics::{self, AtomicsOptions};
 use eris_bench::balance::{self, BalanceBenchError, BalanceOptions};
+use eris_bench::busy::{self, BusyBenchError, BusyOptions};
 use eris_bench::copy::{self, CopyBenchError, CopyOptions};
 use eris_bench::index::{self, IndexBenchError, IndexOptions, IndexPart};
 use eris_bench::machine::{self, GivenMachine, MachineError};
@@ -17,6 +18,7 @@ use eris_bench::scan::{self, ScanError, ScanOptions};
 use eris_bench::sharing::{self, SharingBenchError, SharingOptions};
 use eris_bench::statement::{self, StatementBenchError, StatementOptions};
 use eris_engine::Settings;
+use eris_machine::{Kept, are_free};
 use eris_numa::{HugePages, PinError, Profile, ProfileError, Topology};
 use std::io;
 use std::path::PathBuf;
@@ -37,6 +39,9 @@ pub enum BenchError {
     /// Statements at the same time could not be measured.
     #[error(transparent)]
     Sharing(#[from] SharingBenchError),
+    /// A scan beside another thread could not be measured.
+    #[error(transparent)]
+    Busy(#[from] BusyBenchError),
     /// There is no memory to copy.
     #[error(transparent)]
     Copy(#[from] CopyBenchError),
@@ -90,9 +95,17 @@ pub fn machine(topology: &Topology, command: &MachineCommand) -> Result<(), Benc
             given
         }
         None => {
+            let before = are_free(topology);
             let report = machine::run(topology, HugePages::Auto, &Default::default())?;
             report.print(json)?;
-            report.profile()
+            let profile = report.profile();
+            match before && are_free(topology) {
+                true => keep(topology, &profile, json),
+                false => eprintln!(
+                    "\nOther programs use the cores: these numbers are too low, and are not kept. Try again when the machine is quiet."
+                ),
+            }
+            profile
         }
     };
     if let Some(file) = &command.save {
@@ -104,6 +117,18 @@ pub fn machine(topology: &Topology, command: &MachineCommand) -> Result<(), Benc
     Ok(())
 }
 
+/// Keeps what was measured for the engines of this user.
+fn keep(topology: &Topology, profile: &Profile, json: bool) {
+    let Some(kept) = Kept::of_user(topology) else {
+        return;
+    };
+    match kept.store(profile) {
+        Ok(()) if json => {}
+        Ok(()) => println!("\nkept in {}", kept.file().display()),
+        Err(error) => eprintln!("{error}"),
+    }
+}
+
 /// `eris bench`.
 pub fn run(settings: Settings, bench: &BenchCommand, runtime: &Runtime) -> Result<(), BenchError> {
     let (report, output) = match bench {
@@ -112,10 +137,15 @@ pub fn run(settings: Settings, bench: &BenchCommand, runtime: &Runtime) -> Resul
             output,
         ),
         BenchCommand::Atomics(bench) => (atomics(&settings.topology, bench)?, &bench.output),
-        BenchCommand::PushPull(BenchPushPull { records, output }) => {
+        BenchCommand::PushPull(BenchPushPull {
+            records,
+            over,
+            output,
+        }) => {
             let options = PushPullOptions {
                 records: usize::try_from(*records).expect("it is 64-bit"),
                 runs: RUNS,
+                over_nodes: over.is_some(),
             };
             (pushpull::run(&settings.topology, options), output)
         }
@@ -143,6 +173,13 @@ pub fn run(settings: Settings, bench: &BenchCommand, runtime: &Runtime) -> Resul
                 runs: RUNS,
             };
             (runtime.block_on(scan::run(settings, options))?, output)
+        }
+        BenchCommand::Busy(BenchBusy { rows, output }) => {
+            let options = BusyOptions {
+                rows: *rows,
+                runs: RUNS,
+            };
+            (busy::run(settings, options)?, output)
         }
         BenchCommand::Sharing(BenchSharing { rows, output }) => {
             let options = SharingOptions {

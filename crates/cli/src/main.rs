@@ -177,7 +177,7 @@ fn statements(
     {
         eprintln!("{}", plan::told(machine, settings.topology.is_paced()));
     }
-    let home = Engine::home(settings).map_err(|error| CliError::Open(error.into()))?;
+    let home = Engine::home_of_machine(settings).map_err(|error| CliError::Open(error.into()))?;
     let database = Database::open(home).map_err(CliError::Open)?;
     let footer = interactive || format.is_for_people() && io::stdout().is_terminal();
     let shown = settings::Settings::new(format, interactive);

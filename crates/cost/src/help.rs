@@ -16,7 +16,7 @@
 pub struct Queue {
     /// Bytes that are still to be scanned.
     pub bytes: f64,
-    /// How many work on it.
+    /// How many work on it. Who has other work as well counts for the part of its time that is for this.
     pub workers: f64,
     /// Bytes that one worker scans per second, from its own memory.
     pub scan: f64,
@@ -45,7 +45,7 @@ pub enum Reading {
 impl Queue {
     /// Seconds until it is empty if nobody else helps.
     pub fn alone(&self) -> f64 {
-        self.bytes / (self.scan * self.workers.max(1.0))
+        self.bytes / (self.scan * self.workers)
     }
 }
 
@@ -113,6 +113,12 @@ mod tests {
             ..left(500e3)
         };
         assert!(!helps(&two, &QPI, 256e3));
+        // One that has three other scans takes four times as long.
+        let busy = Queue {
+            workers: 0.25,
+            ..left(120e3)
+        };
+        assert!(helps(&busy, &QPI, 256e3) && !helps(&left(120e3), &QPI, 256e3));
     }
 
     #[test]

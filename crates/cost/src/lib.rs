@@ -25,6 +25,9 @@
 //!   (6)  E_OP  = M_OP + T_ovh + max(T_O,i)
 //! ```
 //!
+//! What each place has to do before it begins, such as a hash table of probe data, is in (3) of the paper a smaller
+//! BW_Mem. Here it is a time of its own, for it does not become less with more places.
+//!
 //! The first summand of (4) is printed as `S_P · n / BW_Mem / S_p`, where S_p has 8 bytes throughout: a bit per record
 //! and place.
 
@@ -46,6 +49,8 @@ pub struct Operation {
     pub position_bytes: f64,
     /// Bytes of the condition, which goes to each place: S_D. Those of a join's probe data are many.
     pub condition_bytes: f64,
+    /// Seconds that each place needs before it begins, whatever its part is.
+    pub setup: f64,
     /// The share of the records meant that come back: s.
     pub selectivity: f64,
 }
@@ -120,7 +125,7 @@ pub fn push(operation: &Operation, places: &Places) -> Cost {
     Cost {
         transfer: (list + conditions + operation.result_bytes()) / places.link,
         overhead: overhead / places.memory,
-        work: local(operation, places).work / places.count,
+        work: operation.setup + (local(operation, places).work - operation.setup) / places.count,
     }
 }
 
@@ -128,7 +133,7 @@ pub fn push(operation: &Operation, places: &Places) -> Cost {
 pub fn local(operation: &Operation, places: &Places) -> Cost {
     let bytes = operation.met() * operation.record_bytes + operation.result_bytes();
     Cost {
-        work: bytes / places.memory,
+        work: operation.setup + bytes / places.memory,
         ..Cost::default()
     }
 }

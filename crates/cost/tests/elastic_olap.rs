@@ -13,6 +13,7 @@ fn scan(selectivity: f64) -> Operation {
         positions: None,
         position_bytes: 8.0,
         condition_bytes: 24.0,
+        setup: 0.0,
         selectivity,
     }
 }

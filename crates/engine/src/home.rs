@@ -39,6 +39,18 @@ impl Engine {
     pub fn home(settings: Settings) -> Result<Arc<dyn Home>, EngineError> {
         Ok(Arc::new(Engine::start(settings)?))
     }
+
+    /// The same of a process that may measure its machine: in the background, when that is first needed, by threads
+    /// that give way to all others. What was measured is kept for the next process, in the user's cache directory.
+    /// Until then, and of all other engines, the machine is taken for a usual one.
+    ///
+    /// # Errors
+    /// As [`Engine::start`].
+    pub fn home_of_machine(settings: Settings) -> Result<Arc<dyn Home>, EngineError> {
+        let engine = Engine::start(settings)?;
+        engine.shared().machine.allow();
+        Ok(Arc::new(engine))
+    }
 }
 
 impl Home for Engine {

@@ -6,15 +6,14 @@
 //!                                     traffic[0][1][kind]            bytes and requests
 //! ```
 
+use arc_swap::ArcSwap;
 use crossbeam_utils::CachePadded;
 use eris_cost::help::Way;
 use eris_home::{Traffic, TrafficKind};
-use eris_numa::{Arrival, Links, Topology};
-use eris_types::NodeId;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
-/// Bytes per second that one AEU copies where no link slows it down.
-const COPY: f64 = 8e9;
+use eris_numa::{Arrival, Links, Profile, ScanKernel, Speeds, Topology};
+use eris_types::{AeuId, NodeId};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// Bytes per second of a link of distance 20, shared by the AEUs of a node, until something better is known.
 const LINK: f64 = 16e9;
@@ -28,13 +27,25 @@ const DISTANCE: f64 = 20.0;
 /// What lies between the nodes of an engine. AEUs and clients share it.
 #[derive(Debug)]
 pub(crate) struct Remote {
+    topology: Arc<Topology>,
     nodes: usize,
     links: Links,
-    /// By source, then home.
-    ways: Box<[Way]>,
+    /// Replaced as a whole when the machine is known.
+    known: ArcSwap<Known>,
+    /// By AEU: scans that have begun there and are not over. Written by the AEU, read by whoever wonders how long it
+    /// takes for one of them. A relaxed number: it says how things are about now.
+    scans: Box<[CachePadded<AtomicU32>]>,
     /// The same, and by kind. Written by AEUs of the source, a few times per block of data; read by who asks. Each is a
     /// count of its own, so that no order is needed.
     traffic: Box<[CachePadded<[Count; TrafficKind::ALL.len()]>]>,
+}
+
+/// What is known of the machine.
+#[derive(Debug)]
+struct Known {
+    /// By source, then home.
+    ways: Box<[Way]>,
+    speeds: Speeds,
 }
 
 #[derive(Debug, Default)]
@@ -44,25 +55,48 @@ struct Count {
 }
 
 impl Remote {
-    pub fn new(topology: &Topology) -> Self {
-        let nodes = topology.nodes();
-        let pairs = || {
-            let sources = nodes.iter().map(|node| node.id);
-            sources.flat_map(|source| nodes.iter().map(move |home| (source, home.id)))
-        };
+    pub fn new(topology: &Arc<Topology>) -> Self {
+        let nodes = topology.nodes().len();
+        let usual = Known::new(topology, None, Speeds::usual());
         Remote {
-            nodes: nodes.len(),
+            topology: Arc::clone(topology),
+            nodes,
             links: Links::of(topology),
-            ways: pairs()
-                .map(|(source, home)| way(topology, source, home))
+            known: ArcSwap::from_pointee(usual),
+            scans: topology
+                .aeus()
+                .iter()
+                .map(|_| CachePadded::default())
                 .collect(),
-            traffic: pairs().map(|_| CachePadded::default()).collect(),
+            traffic: (0..nodes * nodes).map(|_| CachePadded::default()).collect(),
         }
     }
 
+    /// The machine at hand has become known.
+    pub fn learn(&self, machine: &Profile) {
+        let speeds = machine.speeds().cloned().unwrap_or_else(Speeds::usual);
+        let known = Known::new(&self.topology, Some(machine), speeds);
+        self.known.store(Arc::new(known));
+    }
+
     /// What lies between an AEU of `source` and memory of `home`.
-    pub fn way(&self, source: NodeId, home: NodeId) -> &Way {
-        &self.ways[self.pair(source, home)]
+    pub fn way(&self, source: NodeId, home: NodeId) -> Way {
+        self.known.load().ways[self.pair(source, home)]
+    }
+
+    /// Bytes per second that one AEU reads of values of so many bits on average, from its own node.
+    pub fn scan(&self, kernel: ScanKernel, bits: f64) -> f64 {
+        self.known.load().speeds.scan(kernel, bits)
+    }
+
+    /// So many scans are under way at an AEU, which says so.
+    pub fn set_scans(&self, aeu: AeuId, count: usize) {
+        self.scans[aeu.index()].store(count as u32, Relaxed);
+    }
+
+    /// How many scans are under way at an AEU.
+    pub fn scans(&self, aeu: AeuId) -> u32 {
+        self.scans[aeu.index()].load(Relaxed)
     }
 
     /// Counts bytes that an AEU of `source` reads from `home`, and says when they are there. Nothing within a node.
@@ -97,31 +131,52 @@ impl Remote {
     }
 }
 
-/// What is known of a pair without measuring: the machine that is imitated; nothing lies between made-up nodes; and of
-/// real ones what firmware says.
-fn way(topology: &Topology, source: NodeId, home: NodeId) -> Way {
+impl Known {
+    fn new(topology: &Topology, measured: Option<&Profile>, speeds: Speeds) -> Self {
+        let nodes = topology.nodes();
+        let sources = nodes.iter().map(|node| node.id);
+        let pairs = sources.flat_map(|source| nodes.iter().map(move |home| (source, home.id)));
+        let copy = speeds.copy * 1e9;
+        let ways = pairs.map(|(source, home)| way(topology, measured, copy, source, home));
+        Known {
+            ways: ways.collect(),
+            speeds,
+        }
+    }
+}
+
+/// What lies between a pair: that of the machine that is imitated; nothing between made-up nodes; and of real ones what
+/// was measured, or else what firmware says.
+fn way(
+    topology: &Topology,
+    measured: Option<&Profile>,
+    copy: f64,
+    source: NodeId,
+    home: NodeId,
+) -> Way {
     let on_node = topology.aeus().iter().filter(|place| place.node == source);
     let sharers = on_node.count().max(1) as f64;
-    if let Some(machine) = topology.machine() {
+    let imitated = topology.machine().map(|machine| &**machine);
+    if imitated.is_none() && (topology.is_fake() || source == home) {
+        return Way {
+            link: f64::INFINITY,
+            latency: 0.0,
+            copy,
+        };
+    }
+    if let Some(machine) = imitated.or(measured) {
         let link = machine.link(source, home);
         return Way {
             link: link.gigabytes_per_second * 1e9 / sharers,
             latency: link.nanoseconds * 1e-9,
-            copy: COPY,
-        };
-    }
-    if topology.is_fake() || source == home {
-        return Way {
-            link: f64::INFINITY,
-            latency: 0.0,
-            copy: COPY,
+            copy,
         };
     }
     let distance = f64::from(topology.nodes()[source.index()].distances[home.index()]);
     Way {
         link: LINK * DISTANCE / distance / sharers,
         latency: LATENCY * distance / DISTANCE,
-        copy: COPY,
+        copy,
     }
 }
 
@@ -131,7 +186,7 @@ mod tests {
 
     #[test]
     fn what_crosses_is_counted_by_pair_and_kind() {
-        let remote = Remote::new(&Topology::fake(3, 1));
+        let remote = Remote::new(&Arc::new(Topology::fake(3, 1)));
         let node = NodeId;
         remote
             .request(node(0), node(2), TrafficKind::Scan, 100)
@@ -150,5 +205,30 @@ mod tests {
             .map(|t| (t.source.0, t.home.0, t.requests, t.bytes))
             .collect();
         assert_eq!(counts, [(0, 2, 2, 111), (2, 1, 1, 5)]);
+    }
+
+    #[test]
+    fn what_becomes_known_replaces_what_is_usual() {
+        let remote = Remote::new(&Arc::new(Topology::fake(2, 1)));
+        let way = || remote.way(NodeId(0), NodeId(1));
+        assert_eq!((way().link, way().copy), (f64::INFINITY, 8e9));
+        let machine = Profile::known("eris-intel").unwrap();
+        let speeds = Speeds {
+            copy: 5.0,
+            ..Speeds::usual()
+        };
+        remote.learn(&machine.with_speeds(speeds));
+        // Nothing lies between nodes that are made up, whatever was measured.
+        assert_eq!((way().link, way().copy), (f64::INFINITY, 5e9));
+    }
+
+    #[test]
+    fn real_nodes_have_the_links_that_were_measured() {
+        let topology = Topology::fake(2, 2);
+        let machine = Arc::new(Profile::known("eris-intel").unwrap());
+        let planned = topology.planned_as(machine).unwrap();
+        let far = way(&planned, None, 8e9, NodeId(0), NodeId(1));
+        assert_eq!(far.link, 10.7e9 / 2.0);
+        assert!((far.latency - 193e-9).abs() < 1e-12);
     }
 }

@@ -14,17 +14,15 @@
 //!
 //! No lock is on the way of a short statement. How the parts do without one is said in `eris_atomics`. So are the ways
 //! in which timestamps are drawn. Nobody lives at the home of this sequence: an owner may be busy with a scan, and no
-//! commit shall wait for it. So owners change the word themselves, or by node, whichever costs less here.
+//! commit shall wait for it. So owners change the word themselves, or by node, whichever costs less here. When the
+//! machine becomes known, the way is changed in use.
 //!
 //! Why a timestamp is drawn so late: docs/decisions/0003.
 
-use eris_atomics::{
-    CommitOrder, Hold, Sequence, Snapshots, Waiting, Way, calibrate, cheapest, estimate,
-};
-use eris_numa::{Topology, pin_current_thread};
+use eris_atomics::{CommitOrder, Hold, Sequence, Snapshots, Waiting, Way, cheapest, estimate};
+use eris_numa::Topology;
 use eris_types::{NodeId, Timestamp};
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
 
 /// How many timestamps may be open at a time.
 const OPEN: u64 = 4096;
@@ -35,8 +33,6 @@ const LOOKS: u64 = 4;
 
 /// So many owners of a node ask for timestamps at a time. There is no use for more.
 const SENDERS: usize = 64;
-/// For finding out how timestamps are drawn best.
-const CALIBRATION: Duration = Duration::from_millis(15);
 
 /// Draws timestamps and publishes them in order.
 #[derive(Debug)]
@@ -60,6 +56,11 @@ impl Sequencer {
             waiting: Waiting::new(),
             snapshots: Snapshots::new(READERS),
         }
+    }
+
+    /// Timestamps are drawn in this way from now on.
+    pub fn set_way(&self, way: Way) {
+        self.next.set_way(way);
     }
 
     /// The newest snapshot.
@@ -141,25 +142,14 @@ impl Sequencer {
     }
 }
 
-/// How timestamps are drawn best on a machine: estimated for one whose links are known, measured where there are
-/// several nodes. Within a node, nothing is better than the processor.
-pub(crate) fn best_way(topology: &Topology) -> Way {
-    let places = topology.aeus();
-    let contenders: Vec<NodeId> = places.iter().map(|place| place.node).collect();
-    let nodes = topology.nodes().len();
-    let costs = match topology.machine() {
-        Some(profile) => estimate(&contenders, |from, to| profile.link(from, to).nanoseconds),
-        None if nodes == 1 || topology.is_fake() => return Way::Cpu,
-        None => {
-            let pin = |number: usize| {
-                if let Some(cpu) = places[number].cpu {
-                    // Without the right to it threads stay where they are, and so do AEUs.
-                    let _ = pin_current_thread(cpu);
-                }
-            };
-            calibrate(&contenders, pin, CALIBRATION)
-        }
+/// How timestamps are drawn until the machine is known: as is best for one whose links are given, else by the
+/// processor, which is best within a node.
+pub(crate) fn first_way(topology: &Topology) -> Way {
+    let Some(machine) = topology.machine() else {
+        return Way::Cpu;
     };
+    let contenders: Vec<NodeId> = topology.aeus().iter().map(|place| place.node).collect();
+    let costs = estimate(&contenders, |from, to| machine.link(from, to).nanoseconds);
     let costs = costs.into_iter().filter(|cost| cost.way != Way::Delegated);
     cheapest(&costs.collect::<Vec<_>>())
 }
@@ -265,7 +255,7 @@ mod tests {
 
     #[test]
     fn a_node_draws_by_the_processor() {
-        assert_eq!(best_way(&Topology::fake(1, 4)), Way::Cpu);
-        assert_eq!(best_way(&Topology::fake(4, 2)), Way::Cpu);
+        assert_eq!(first_way(&Topology::fake(1, 4)), Way::Cpu);
+        assert_eq!(first_way(&Topology::fake(4, 2)), Way::Cpu);
     }
 }

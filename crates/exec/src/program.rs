@@ -9,7 +9,7 @@ use crate::window::ChunkPosition;
 use crate::work::Work;
 use arrow_array::RecordBatch;
 use arrow_schema::{Schema, SchemaRef};
-use eris_column::{Dictionary, Selection};
+use eris_column::{Dictionary, Selection, Zone};
 use eris_fragment::{Fragment, FragmentError, Output, PhaseCounts, PhaseKind, Phases};
 use eris_kernels::Isa;
 use eris_store::ChunkView;
@@ -134,6 +134,12 @@ impl Program {
     /// What it does with the rows of a chunk.
     pub fn phases(&self) -> &Arc<Phases> {
         &self.phases
+    }
+
+    /// Whether no row passes of a part of the table that has these zones. `zone` is given a position in the fragment's
+    /// columns; `None` is for a column of which nothing is known.
+    pub fn excludes(&self, zone: impl Fn(usize) -> Option<Zone>) -> bool {
+        self.filter.excludes(zone)
     }
 
     /// The stored columns that it reads, by their positions in a chunk.

@@ -34,7 +34,7 @@ pub trait Executor: Debug + Send + Sync {
 }
 
 /// What a fragment is expected to take, by where its rows are worked on.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Estimate {
     /// Seconds if all are worked on where they lie.
     pub pushed: f64,

@@ -59,10 +59,11 @@ mod placement;
 mod profile;
 mod slabs;
 mod source;
+mod speeds;
 mod sysfs;
 mod topology;
 
-pub use affinity::{PinError, pin_current_thread};
+pub use affinity::{PinError, give_way, pin_current_thread};
 pub use budget::{Budget, Cause, OutOfMemory, Reservation};
 pub use buffer::{Buffer, Plain};
 pub use bytes::{Bytes, ParseBytesError};
@@ -79,4 +80,5 @@ pub use pages::{HugePool, PageSizes, TransparentHuge};
 pub use placement::{Extent, Placement};
 pub use profile::{Link, MACHINE_VARIABLE, Profile, ProfileError};
 pub use source::HugePages;
+pub use speeds::{DrawCost, ScanKernel, ScanSpeed, Speeds};
 pub use topology::{AeuPlace, Node, Topology};

@@ -64,6 +64,7 @@ fn rounded(number: f64) -> f64 {
 mod tests {
     use super::*;
     use crate::measure::Spread;
+    use crate::speeds::Speeds;
 
     fn node(number: u16) -> NodeId {
         NodeId(number)
@@ -105,5 +106,8 @@ mod tests {
         assert_eq!(profile.link(node(1), node(1)).nanoseconds, 1230.0);
         assert_eq!(profile.aeus_per_node, 3);
         assert_eq!(Profile::parse(&profile.to_toml(), "m").unwrap(), profile);
+        let with_speeds = profile.with_speeds(Speeds::usual());
+        let read = Profile::parse(&with_speeds.to_toml(), "m").unwrap();
+        assert_eq!(read, with_speeds);
     }
 }

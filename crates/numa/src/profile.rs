@@ -17,9 +17,11 @@
 //! nanoseconds = 193
 //! ```
 //!
-//! Links are numbered with digits, then lower-case letters. The machines of the ERIS paper come along, by name.
+//! Links are numbered with digits, then lower-case letters. A table `speeds` may follow ([`Speeds`]). The
+//! machines of the ERIS paper come along, by name.
 
 use crate::error::TOPOLOGY_VARIABLE;
+use crate::speeds::Speeds;
 use eris_types::NodeId;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -37,7 +39,7 @@ const KNOWN: [(&str, &str); 3] = [
 /// As many links as there are digits and letters.
 pub(crate) const MOST_LINKS: usize = 36;
 
-/// Bandwidth and latency of each pair of nodes.
+/// Bandwidth and latency of each pair of nodes, and perhaps what its cores do.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Profile {
     /// What the machine is called.
@@ -50,6 +52,8 @@ pub struct Profile {
     #[serde(serialize_with = "as_digits")]
     pairs: Vec<Vec<u8>>,
     links: Vec<Link>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    speeds: Option<Speeds>,
 }
 
 /// What lies between cores of one node and memory of one node.
@@ -119,6 +123,7 @@ struct Written {
     aeus_per_node: u16,
     pairs: Vec<String>,
     links: Vec<Link>,
+    speeds: Option<Speeds>,
 }
 
 impl Profile {
@@ -193,6 +198,9 @@ impl Profile {
                 ));
             }
         }
+        if let Some(mistake) = written.speeds.as_ref().and_then(Speeds::mistake) {
+            return Err(mistake);
+        }
         let line = |(number, line): (usize, &String)| {
             let links = line.chars().map(|digit| {
                 let link = digit
@@ -225,6 +233,7 @@ impl Profile {
             aeus_per_node: written.aeus_per_node,
             pairs,
             links: written.links,
+            speeds: written.speeds,
         })
     }
 
@@ -242,7 +251,26 @@ impl Profile {
             aeus_per_node,
             pairs,
             links,
+            speeds: None,
         }
+    }
+
+    /// The same machine, of which this is known as well.
+    pub fn with_speeds(self, speeds: Speeds) -> Self {
+        Profile {
+            speeds: Some(speeds),
+            ..self
+        }
+    }
+
+    /// The same numbers, of which this says where they come from.
+    pub fn from_source(self, source: String) -> Self {
+        Profile { source, ..self }
+    }
+
+    /// What its cores do, if that is known.
+    pub fn speeds(&self) -> Option<&Speeds> {
+        self.speeds.as_ref()
     }
 
     /// How many nodes there are.

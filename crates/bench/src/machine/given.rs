@@ -1,5 +1,6 @@
 //! A machine that is not measured: the profile of another one.
 
+use super::speeds::SpeedTables;
 use crate::report::{align, digits};
 use eris_numa::Profile;
 use eris_types::NodeId;
@@ -52,6 +53,9 @@ impl fmt::Display for GivenMachine {
             ]);
         }
         write!(f, "{}", align(&lines))?;
+        if let Some(speeds) = profile.speeds() {
+            write!(f, "\n{}", SpeedTables(speeds))?;
+        }
         if nodes > MOST_DRAWN {
             return Ok(());
         }

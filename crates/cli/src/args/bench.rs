@@ -19,7 +19,7 @@ pub enum BenchCommand {
     /// Operations pushed to the data, or data pulled to the operation, over a paced link
     #[command(
         name = "pushpull",
-        after_help = "Examples:\n  eris bench pushpull\n  eris bench pushpull --records 60000000 --json"
+        after_help = "Examples:\n  eris bench pushpull\n  eris bench pushpull --over nodes\n  eris bench pushpull --records 60000000 --json"
     )]
     PushPull(BenchPushPull),
 
@@ -36,6 +36,12 @@ pub enum BenchCommand {
                             eris bench scan --chunk"
     )]
     Scan(BenchScan),
+
+    /// What a scan takes while another thread uses the core of one AEU
+    #[command(
+        after_help = "Examples:\n  eris bench busy\n  eris bench busy --rows 100000000 --json"
+    )]
+    Busy(BenchBusy),
 
     /// Statements of several sessions that scan one table at the same time, with scan sharing and without
     #[command(
@@ -224,6 +230,10 @@ pub struct BenchPushPull {
     #[arg(long, default_value_t = 16_000_000, value_parser = clap::value_parser!(u64).range(1000..=1 << 32))]
     pub records: u64,
 
+    /// One owner, or several: Figures 4a and 4c, or 4b and 4d of the RAMCloud paper
+    #[arg(long, value_name = "WHAT", value_parser = ["nodes"])]
+    pub over: Option<String>,
+
     #[command(flatten)]
     pub output: JsonFlag,
 }
@@ -232,6 +242,16 @@ pub struct BenchPushPull {
 pub struct BenchCopy {
     /// Rows of the largest column, 10 bits each
     #[arg(long, default_value_t = 30_000_000, value_parser = clap::value_parser!(u64).range(1024..=1 << 32))]
+    pub rows: u64,
+
+    #[command(flatten)]
+    pub output: JsonFlag,
+}
+
+#[derive(Debug, Args)]
+pub struct BenchBusy {
+    /// Rows of the table
+    #[arg(long, default_value_t = 30_000_000, value_parser = clap::value_parser!(u64).range(1000..=1 << 32))]
     pub rows: u64,
 
     #[command(flatten)]

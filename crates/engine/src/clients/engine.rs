@@ -9,7 +9,7 @@ use crate::protocol::callback::QuestionId;
 use crate::protocol::lists::Parcel;
 use crate::protocol::objects::DropObject;
 use crate::remote::Remote;
-use crate::sequencer::{Sequencer, best_way};
+use crate::sequencer::{Sequencer, first_way};
 use crate::settings::Settings;
 use crate::tasks::owner::Owner;
 use arrow_schema::SchemaRef;
@@ -56,7 +56,7 @@ impl Engine {
         )
         .map_err(|error| start(&error))?;
         let topology = Arc::new(settings.topology);
-        let sequencer = Arc::new(Sequencer::new(topology.nodes().len(), best_way(&topology)));
+        let sequencer = Arc::new(Sequencer::new(topology.nodes().len(), first_way(&topology)));
         let remote = Arc::new(Remote::new(&topology));
         let runtime = {
             let owner = |place: AeuPlace| owner(place.aeu, &topology, &memory, &sequencer, &remote);

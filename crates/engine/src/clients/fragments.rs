@@ -84,6 +84,10 @@ impl EngineState {
         let object = self.object(fragment.object);
         let object = object.map_err(|_| FragmentError::NoSuchObject(fragment.object))?;
         let program = Program::compile(fragment, &object.schema, &object.dictionaries())?;
+        if self.topology.nodes().len() > 1 && !self.topology.is_fake() {
+            // What crosses nodes goes by what is known of them.
+            self.machine.need();
+        }
         let busy = |_| FragmentError::OutOfMemory("too many statements are running".to_owned());
         let clients: Result<Vec<Client>, EngineError> =
             (0..streams).map(|_| self.client()).collect();

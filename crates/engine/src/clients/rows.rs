@@ -28,9 +28,10 @@ use crate::object::write_lock::SharedWrite;
 use crate::protocol::keys::ExecuteRows;
 use crate::protocol::rows::{RowBatch, RowOperation};
 use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_schema::SchemaRef;
 use eris_home::Found;
 use eris_route::Split;
-use eris_types::{AeuId, ObjectId};
+use eris_types::{AeuId, ColumnId, ObjectId};
 use std::any::Any;
 use std::fmt;
 use std::future::poll_fn;
@@ -79,6 +80,8 @@ pub struct RowClient {
     pub(crate) object: Arc<DataObject>,
     client: Client,
     split: Split,
+    /// The columns that were read last, and the schema of the batch: mostly those of the next read, too.
+    shape: Option<(Arc<[ColumnId]>, SchemaRef)>,
     /// Answers to an operation that was given up may still come; then the session is closed, not kept.
     is_waiting: bool,
     /// See [`RowClient::keeping`].
@@ -127,6 +130,7 @@ impl Engine {
             object,
             client: self.client()?,
             split: Split::default(),
+            shape: None,
             is_waiting: false,
             kept: None,
             write_lock: None,

@@ -14,7 +14,8 @@ use crate::tasks::owner::Owner;
 use arc_swap::ArcSwap;
 use eris_aeu::{Runtime, Session};
 use eris_atomics::{Lock, Pool};
-use eris_numa::{HugePages, Memory, Topology};
+use eris_machine::{Here, best_way};
+use eris_numa::{HugePages, Memory, Profile, Topology};
 use eris_route::{RouteError, Router};
 use eris_types::{AeuId, ObjectId, StatementId, Timestamp};
 use std::collections::HashMap;
@@ -35,6 +36,8 @@ pub(crate) struct EngineState {
     pub huge_pages: HugePages,
     pub sequencer: Arc<Sequencer>,
     pub remote: Arc<Remote>,
+    /// What becomes known of the machine.
+    pub machine: Arc<Here>,
     router: Arc<Router<Parcel>>,
     /// The AEUs' threads; `None` where AEUs are stepped by hand.
     pub runtime: Option<Runtime<Owner>>,
@@ -60,7 +63,18 @@ impl EngineState {
         runtime: Option<Runtime<Owner>>,
         huge_pages: HugePages,
     ) -> Self {
+        let learned = {
+            let (remote, sequencer) = (Arc::clone(&remote), Arc::clone(&sequencer));
+            let aeus = topology.aeus().len();
+            move |machine: &Profile| {
+                remote.learn(machine);
+                let way = machine.speeds().and_then(|speeds| best_way(speeds, aeus));
+                way.into_iter().for_each(|way| sequencer.set_way(way));
+            }
+        };
+        let machine = Here::new(Arc::clone(&topology), memory.clone(), learned);
         EngineState {
+            machine: Arc::new(machine),
             topology,
             memory,
             huge_pages,

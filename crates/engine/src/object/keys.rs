@@ -127,6 +127,29 @@ impl Keys {
         }
     }
 
+    /// Those of several, one after the other. All are of one table.
+    pub fn joined(all: &[&Keys]) -> Keys {
+        let count = all.iter().map(|keys| keys.len()).sum();
+        if let [Keys::Bytes(..), ..] = all {
+            let (mut joined, mut ends) = (Vec::new(), Vec::with_capacity(count));
+            for keys in all {
+                for row in 0..keys.len() {
+                    joined.extend_from_slice(keys.bytes(row));
+                    ends.push(joined.len());
+                }
+            }
+            return Keys::Bytes(joined, ends);
+        }
+        let mut joined = Vec::with_capacity(count);
+        for keys in all {
+            match keys {
+                Keys::Words(words) => joined.extend_from_slice(words),
+                Keys::Bytes(..) => unreachable!("keys of other columns"),
+            }
+        }
+        Keys::Words(joined)
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         match self {

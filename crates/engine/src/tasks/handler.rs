@@ -13,7 +13,7 @@ use super::reorganize::ReorganizeTask;
 use super::scan::{MaybeScan, ScanTask};
 use crate::protocol::asked::Asked;
 use crate::protocol::callback::RunId;
-use crate::protocol::keys::{ExecuteKeys, HandOver};
+use crate::protocol::keys::{ExecuteKeys, ExecuteRows, HandOver};
 use crate::protocol::lists::Parcel;
 use crate::protocol::lists::ToOwner;
 use crate::protocol::message::{List, Message};
@@ -128,10 +128,6 @@ impl Owner {
             }
             ToOwner::Help(help) => self.resume_run(Asked::by(&help, header).callback, cx),
             ToOwner::Cancel(cancel) => self.resume_run(Asked::by(&cancel, header).callback, cx),
-            ToOwner::ExecuteRows(rows) => {
-                let asked = Asked::by(&rows, header);
-                self.execute_rows(rows.0, asked, cx);
-            }
             ToOwner::MoveOut(transfer) => {
                 let asked = Asked::by(&transfer, header);
                 self.move_out(transfer.0, asked, cx);
@@ -166,7 +162,7 @@ impl Owner {
             }
             ToOwner::Inspect(inspect) => self.inspect(Asked::by(&inspect, header), cx),
             ToOwner::Locate(locate) => self.locate(Asked::by(&locate, header), cx),
-            ToOwner::ExecuteKeys(_) | ToOwner::HandOver(_) => {
+            ToOwner::ExecuteKeys(_) | ToOwner::HandOver(_) | ToOwner::ExecuteRows(_) => {
                 unreachable!("these are executed group by group")
             }
         }
@@ -200,6 +196,9 @@ impl Handler for Owner {
         if let Some(index) = self.index(object) {
             // What was asked for before this pays for it.
             index.work_for_lookups(0);
+        }
+        if kind == ExecuteRows::KIND {
+            return self.execute_row_batches(commands, cx);
         }
         for command in commands {
             let message = ToOwner::unpack(kind, command.words, command.parcel);

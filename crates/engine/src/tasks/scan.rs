@@ -464,6 +464,7 @@ impl ScanTask {
         self.passing.clear();
         self.reserved.clear();
         owner.runs.remove(&self.run.id);
+        owner.remote.set_scans(owner.aeu, owner.runs.len());
         if owner.runs.is_empty() {
             owner.copies.release();
         }

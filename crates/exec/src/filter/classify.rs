@@ -9,7 +9,7 @@ use crate::expr::{Expression, Frame, columns_of};
 use crate::lookup::joined_fields;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, StringViewArray, new_null_array};
-use eris_column::{ColumnPredicate, Dictionary, Domain, StringTest};
+use eris_column::{ColumnPredicate, Dictionary, Domain, StringTest, Zone};
 use eris_fragment::{
     BinaryOp, Expr, Fragment, FragmentError, KeySet, PhaseKind, Scalar, Type, Value,
 };
@@ -44,6 +44,17 @@ pub(crate) struct Test {
 }
 
 impl Filter {
+    /// Whether no row passes of a part of the table with these zones.
+    pub(crate) fn excludes(&self, zone: impl Fn(usize) -> Option<Zone>) -> bool {
+        let excludes = |test: &Test| {
+            let zone = zone(test.column);
+            zone.is_some_and(|zone| {
+                test.predicate.excludes(&zone) && !(test.or_null && zone.nulls > 0)
+            })
+        };
+        self.never || self.tests.iter().any(excludes)
+    }
+
     pub(crate) fn compile(
         fragment: &Fragment,
         columns: &FragmentColumns,

@@ -399,6 +399,9 @@ impl TableRows {
                 .fields()
                 .find(name)
                 .expect("a key is of the table");
+            if column.data_type() == field.data_type() {
+                return Ok(Arc::clone(column));
+            }
             let key = cast(column, field.data_type())?;
             let back = cast(&key, column.data_type())?;
             match back.as_ref() == column.as_ref() {

@@ -109,11 +109,11 @@ impl RowClient {
         let ranges: Vec<KeyRange> = ranges
             .map(|(from, to)| KeyRange::new((from.map(key), to.map(key)), is_word))
             .collect();
-        let fetched = self
-            .fetch_ranges(&ranges, limit, &columns.into())
-            .await?
-            .into_iter();
-        let batches = fetched.map(|fetched| self.batch(columns, fetched.columns, &fetched.ids));
+        let columns: Arc<[ColumnId]> = columns.into();
+        let fetched = self.fetch_ranges(&ranges, limit, &columns).await?;
+        let batches = fetched
+            .into_iter()
+            .map(|fetched| self.batch(&columns, fetched.columns, &fetched.ids));
         Ok(batches.collect())
     }
 
@@ -218,11 +218,12 @@ impl RowClient {
         columns: &[ColumnId],
     ) -> Result<Option<(RecordBatch, Vec<RowId>)>, EngineError> {
         let keys = std::slice::from_ref(keys);
-        let fetched = self.try_ranges(keys, limit, &columns.into()).await?;
+        let columns: Arc<[ColumnId]> = columns.into();
+        let fetched = self.try_ranges(keys, limit, &columns).await?;
         Ok(fetched
             .and_then(|mut fetched| fetched.pop())
             .map(|fetched| {
-                let batch = self.batch(columns, fetched.columns, &fetched.ids);
+                let batch = self.batch(&columns, fetched.columns, &fetched.ids);
                 (batch, fetched.ids.into_iter().flatten().collect())
             }))
     }
@@ -311,18 +312,28 @@ impl RowClient {
         }
     }
 
+    /// The schema of a batch of columns.
+    fn schema_of(&mut self, columns: &Arc<[ColumnId]>) -> SchemaRef {
+        if let Some((of, schema)) = &self.shape
+            && of == columns
+        {
+            return Arc::clone(schema);
+        }
+        let all = self.object.schema.fields();
+        let fields = columns.iter().map(|column| all[column.index()].clone());
+        let schema: SchemaRef = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        self.shape = Some((Arc::clone(columns), Arc::clone(&schema)));
+        schema
+    }
+
     /// Columns as a batch.
     fn batch(
-        &self,
-        columns: &[ColumnId],
+        &mut self,
+        columns: &Arc<[ColumnId]>,
         arrays: Vec<ArrayRef>,
         ids: &[Option<RowId>],
     ) -> RecordBatch {
-        let schema = &self.object.schema;
-        let fields = columns
-            .iter()
-            .map(|column| schema.fields()[column.index()].clone());
-        let schema: SchemaRef = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        let schema = self.schema_of(columns);
         let rows = ids.iter().flatten().count();
         if rows == 0 {
             return RecordBatch::new_empty(schema);

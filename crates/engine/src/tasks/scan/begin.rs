@@ -23,6 +23,7 @@ impl Owner {
             run,
         };
         self.runs.insert(active.run.id, active);
+        self.remote.set_scans(self.aeu, self.runs.len());
     }
 
     /// What somebody says of the groups of a run; nothing if the run is over here.

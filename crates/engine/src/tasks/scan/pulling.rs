@@ -193,6 +193,8 @@ impl ScanTask {
         owner: &Owner,
     ) -> u64 {
         let is_near = from.home == self.node;
+        self.scanned.claimed += 1;
+        self.scanned.read += u64::from(work.chunks > 0);
         if let Some(took) = took.filter(|_| is_near || from.copied > 0)
             && work.chunks > 0
         {
@@ -218,12 +220,14 @@ impl ScanTask {
             return true;
         }
         let bytes = self.chunk_bytes();
+        // An owner with several scans has only a part of its time for this one.
+        let scans = owner.remote.scans(self.run.shares[share].aeu);
         let queue = Queue {
-            bytes: queue.left() as f64 * bytes,
-            workers: 1.0,
+            bytes: queue.left() as f64 * bytes * self.scanned.share_read(),
+            workers: 1.0 / f64::from(scans.max(1)),
             scan: self.scan_rate(),
         };
-        helps(&queue, owner.remote.way(self.node, home), bytes)
+        helps(&queue, &owner.remote.way(self.node, home), bytes)
     }
 
     /// Begins to copy chunks of a share's queue, of which the first has been claimed; whether it does: it may be better
@@ -330,6 +334,9 @@ const LINE: usize = 64;
 /// What an AEU has scanned of chunks that lie on its own node.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Scanned {
+    /// Chunks of any node, and those of them that zone maps did not exclude.
+    claimed: u64,
+    read: u64,
     pub chunks: u64,
     pub bytes: u64,
     pub seconds: f64,
@@ -345,6 +352,12 @@ impl Scanned {
     /// Whether most of the time goes into reading and comparing.
     pub fn is_bound_by_reading(&self) -> bool {
         self.bytes as f64 >= READING * self.seconds || self.each() < SHORT
+    }
+
+    /// The share of chunks that zone maps leave, as far as is known.
+    fn share_read(&self) -> f64 {
+        // One more of each: whoever has seen none knows nothing.
+        (self.read + 1) as f64 / (self.claimed + 1) as f64
     }
 
     /// How long a chunk takes on average.
