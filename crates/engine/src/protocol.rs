@@ -10,6 +10,7 @@ pub(crate) mod lists;
 pub(crate) mod message;
 pub(crate) mod objects;
 pub(crate) mod repartition;
+pub(crate) mod report;
 pub(crate) mod request;
 pub(crate) mod round_trip;
 pub(crate) mod rows;

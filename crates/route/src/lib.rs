@@ -17,7 +17,7 @@
 //! ```
 //!
 //! Which AEU a command belongs to is answered by the partition tables: [`RangeTable`] for objects with a
-//! partitioning key, [`AeuSet`] for objects without one.
+//! partitioning key, [`AeuSet`] for objects without one. The one that owners publish is a [`SharedAeuSet`].
 //!
 //! # Back-pressure that cannot form a cycle
 //!
@@ -68,4 +68,4 @@ pub use outgoing::{FlushState, Outgoing, Traffic};
 pub use port::Port;
 pub use range::{RangeTable, Split};
 pub use router::{BufferSizes, Router};
-pub use set::AeuSet;
+pub use set::{AeuSet, SharedAeuSet};

@@ -122,18 +122,20 @@ impl EngineState {
 
     /// Who takes part in a scan of `object`: its owners, and everybody if one of them has far more than its share.
     pub(super) fn scanners(&self, object: &DataObject) -> Participants {
-        let all: Participants = (self.aeus())
-            .map(|aeu| (aeu, object.partition_rows(aeu)))
-            .collect();
-        let rows: u64 = all.iter().map(|(_, rows)| rows).sum();
-        let most = all.iter().map(|(_, rows)| *rows).max().unwrap_or(0);
-        let even = most * all.len() as u64 <= rows + rows / 2;
-        let owners = all.iter().filter(|(_, rows)| *rows > 0).copied();
-        match rows {
-            0 => all[..1].to_vec(),
-            _ if even || rows <= HELPLESS_ROWS => owners.collect(),
-            _ => all,
+        let owners: Participants = object.holders().collect();
+        let Some(most) = owners.iter().map(|(_, rows)| *rows).max() else {
+            return vec![(AeuId(0), 0)];
+        };
+        let rows: u64 = owners.iter().map(|(_, rows)| rows).sum();
+        let even = most * self.topology.aeus().len() as u64 <= rows + rows / 2;
+        if even || rows <= HELPLESS_ROWS {
+            return owners;
         }
+        let mut owners = owners.into_iter().peekable();
+        let rows_of = |aeu| owners.next_if(|(owner, _)| *owner == aeu);
+        (self.aeus().map(rows_of).zip(self.aeus()))
+            .map(|(owner, aeu)| owner.unwrap_or((aeu, 0)))
+            .collect()
     }
 
     /// What the participants share; each sends to one of the clients.
@@ -176,9 +178,7 @@ impl EngineState {
         let phases = run.program.phases().clone();
         let report = move || FragmentReport {
             phases: phases.clone(),
-            workers: (reports.iter())
-                .map(|report| report.lock().clone())
-                .collect(),
+            workers: reports.iter().map(|report| report.read()).collect(),
         };
         let streams = clients.into_iter().enumerate().map(|(number, client)| {
             let stream = ResultStream::new(self.clone(), client, run.clone(), number);

@@ -388,9 +388,7 @@ impl Writer {
             statement: self.statement.clone(),
             ids: self.deletes.as_slice().into(),
         };
-        let aeus = self.shared.aeus();
-        let with_rows = aeus.filter(|&aeu| self.object.partition_rows(aeu) > 0);
-        let with_rows: Vec<AeuId> = with_rows.collect();
+        let with_rows: Vec<AeuId> = self.object.holders().map(|(aeu, _)| aeu).collect();
         for &aeu in &with_rows {
             let load = &mut self.load[aeu.index()];
             load.under_way += 1;

@@ -8,12 +8,13 @@ use crate::object::numbers::keys_of;
 use crate::object::ranges::{Assignment, Ranges};
 use crate::object::statistics::{PartitionStatistics, PublishedStatistics};
 use crate::object::write_lock::WriteLock;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch};
 use arrow_schema::{DataType, Schema, SchemaRef};
-use eris_atomics::{Lock, LockGuard, SharedLock};
 use eris_column::{Dictionary, Domain, ZoneRange};
 use eris_fragment::Type;
 use eris_home::{IndexKind, Partitioning};
+use eris_route::SharedAeuSet;
 use eris_types::{AeuId, ColumnId, ObjectId, Timestamp};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -31,13 +32,16 @@ pub(crate) struct DataObject {
     pub ranges: Ranges,
     /// Per column, the newest version that its owner has published. Written by that owner alone, and read when a
     /// fragment starts: never on the way of rows.
-    dictionaries: Box<[Lock<Option<Dictionary>>]>,
+    dictionaries: Box<[ArcSwapOption<Dictionary>]>,
     /// Per AEU, what its partition holds: written by the owner after a commit, read by planners.
     statistics: Box<[PublishedStatistics]>,
+    /// The bitmap partition table: who has rows, by the statistics. So a fragment looks at those of its participants
+    /// alone.
+    holders: SharedAeuSet,
     /// What owners were asked for.
     pub loads: Loads,
     /// Its secondary indexes, also those that are being built.
-    indexes: SharedLock<Arc<[Arc<Index>]>>,
+    indexes: ArcSwap<Vec<Arc<Index>>>,
     next_index: AtomicU32,
     /// The right to change rows: one statement's that reads before it writes, or writes to several partitions; or
     /// that of any number of [one-partition changes](crate::clients::rows), which their owners order. Served in the
@@ -108,7 +112,7 @@ impl DataObject {
             // Texts that are all different have no use for codes, and whoever adds one would have to wait for its code.
             let is_key = *key == [ColumnId(column)];
             let text = Domain::of(field.data_type()) == Some(Domain::String);
-            Lock::new((text && !is_key).then(Dictionary::new))
+            ArcSwapOption::from_pointee((text && !is_key).then(Dictionary::new))
         });
         Ok(DataObject {
             id,
@@ -122,7 +126,8 @@ impl DataObject {
             schema,
             partitioning,
             key: key.into(),
-            indexes: SharedLock::new(Arc::new([])),
+            holders: SharedAeuSet::new(aeus),
+            indexes: ArcSwap::default(),
             next_index: AtomicU32::new(1),
             write_lock: Arc::default(),
             early_writes: Arc::default(),
@@ -249,12 +254,13 @@ impl DataObject {
     /// The newest published dictionaries, one entry per column.
     pub fn dictionaries(&self) -> Vec<Option<Dictionary>> {
         let columns = self.dictionaries.iter();
-        columns.map(|column| lock(column).clone()).collect()
+        let newest = |column: &ArcSwapOption<Dictionary>| column.load().as_deref().cloned();
+        columns.map(newest).collect()
     }
 
     /// Makes a dictionary known to fragments that start from now on.
     pub fn publish(&self, column: usize, dictionary: Dictionary) {
-        *lock(&self.dictionaries[column]) = Some(dictionary);
+        self.dictionaries[column].store(Some(Arc::new(dictionary)));
     }
 
     /// What the partition of `aeu` holds.
@@ -265,6 +271,13 @@ impl DataObject {
     /// Tells planners what the partition of `aeu` holds.
     pub fn set_partition_statistics(&self, aeu: AeuId, statistics: &PartitionStatistics) {
         self.statistics[aeu.index()].write(statistics);
+        self.holders.set(aeu, statistics.rows > 0);
+    }
+
+    /// The AEUs whose partitions have rows, and how many, in the order of the AEUs. Deleted rows count as long as they
+    /// are not collected: older snapshots see them. Whoever sees a commit finds all who have rows of it.
+    pub fn holders(&self) -> impl Iterator<Item = (AeuId, u64)> + '_ {
+        (self.holders.iter()).map(|aeu| (aeu, self.partition_rows(aeu)))
     }
 
     /// Rows of the partition of `aeu`, those included that are deleted but not collected: older snapshots see them.
@@ -274,7 +287,7 @@ impl DataObject {
 
     /// Rows of all partitions, those included that are deleted but not collected.
     pub fn total_rows(&self) -> u64 {
-        self.statistics.iter().map(PublishedStatistics::rows).sum()
+        self.holders().map(|(_, rows)| rows).sum()
     }
 
     /// The least and the greatest value of a column, as far as they are known.
@@ -289,8 +302,8 @@ impl DataObject {
     }
 
     /// The secondary indexes, also those that are being built.
-    pub fn indexes(&self) -> Arc<[Arc<Index>]> {
-        self.indexes.read().clone()
+    pub fn indexes(&self) -> Arc<Vec<Arc<Index>>> {
+        self.indexes.load_full()
     }
 
     /// Whether there is this index.
@@ -307,19 +320,16 @@ impl DataObject {
     ) -> Arc<Index> {
         let id = self.next_index.fetch_add(1, Ordering::Relaxed);
         let index = Arc::new(Index::new(id, columns, kind, self.statistics.len(), built));
-        let mut indexes = self.indexes.write();
-        *indexes = indexes.iter().cloned().chain([index.clone()]).collect();
+        (self.indexes).rcu(|all| [all.as_slice(), &[index.clone()]].concat());
         index
     }
 
     /// Takes an index away.
     pub fn remove_index(&self, id: u32) {
-        let mut indexes = self.indexes.write();
-        *indexes = indexes
-            .iter()
-            .filter(|index| index.id != id)
-            .cloned()
-            .collect();
+        self.indexes.rcu(|all| {
+            let left = all.iter().filter(|index| index.id != id);
+            left.cloned().collect::<Vec<_>>()
+        });
     }
 
     /// Rejects rows of other columns than the object's, and NULL where it allows none. `first_row` counts from 1.
@@ -354,8 +364,4 @@ impl DataObject {
         }
         Ok(())
     }
-}
-
-fn lock<T>(mutex: &Lock<T>) -> LockGuard<'_, T> {
-    mutex.lock()
 }

@@ -18,11 +18,11 @@
 
 use super::callback::RunId;
 use super::repartition::Repartitioning;
+use super::report::ShareReport;
 use crate::object::data_object::DataObject;
 use crate::object::path::Path;
-use eris_atomics::Lock;
 use eris_exec::Program;
-use eris_fragment::{FragmentError, ScanOptions, WorkerReport};
+use eris_fragment::{FragmentError, ScanOptions};
 use eris_route::Endpoint;
 use eris_store::{Chunk, ChunkView};
 use eris_types::{AeuId, Timestamp};
@@ -73,7 +73,7 @@ pub(crate) struct Share {
     willing: AtomicBool,
     /// Set by the participant itself, when it begins. It alone reads it, so that it begins once.
     begun: AtomicBool,
-    pub report: Arc<Lock<WorkerReport>>,
+    pub report: Arc<ShareReport>,
 }
 
 /// An owner's chunks, to be claimed by whoever is free.
@@ -204,11 +204,6 @@ impl ResultReceiver {
 
 impl Share {
     pub fn new(aeu: AeuId, node: u32, stream: usize, rows: u64) -> Self {
-        let report = WorkerReport {
-            worker: aeu.0.into(),
-            node,
-            ..WorkerReport::default()
-        };
         Share {
             aeu,
             stream,
@@ -216,7 +211,7 @@ impl Share {
             queue: OnceLock::new(),
             willing: AtomicBool::new(false),
             begun: AtomicBool::new(false),
-            report: Arc::new(Lock::new(report)),
+            report: Arc::new(ShareReport::new(aeu, node)),
         }
     }
 }

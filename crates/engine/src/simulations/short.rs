@@ -1,15 +1,20 @@
 //! Short statements take no lock, in the client or at the owner: a simulation has both in one thread, which counts.
 
 use super::simulated::Simulated;
-use crate::{Becomes, Compute, Partitioning};
+use crate::{Becomes, Compute, IndexKind, Partitioning};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
-use arrow_array::{ArrayRef, Int64Array, RecordBatch};
+use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringViewArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use eris_aeu::Faults;
 use eris_atomics::acquisitions;
+use eris_fragment::{
+    Aggregate, AggregateFunction, BinaryOp, Executor, Expr, Fragment, Output, Scalar, ScanOptions,
+    Type, Value,
+};
 use eris_numa::Topology;
-use eris_types::ColumnId;
+use eris_types::{AeuId, ColumnId, ObjectId};
+use futures::StreamExt;
 use std::sync::Arc;
 
 /// Rows of the table, and operations of each kind.
@@ -103,6 +108,170 @@ fn short_statements_take_no_lock() {
                 assert_eq!(taken, 0);
             }
         }
+    });
+    simulated.run();
+    simulated.drop_object(object);
+    simulated.end();
+}
+
+/// Rows whose column equals or exceeds a number: all columns of them, or how many there are.
+fn fragment(
+    engine: &crate::Engine,
+    object: ObjectId,
+    (column, op, number): (u32, BinaryOp, i64),
+    is_counted: bool,
+) -> Arc<Fragment> {
+    let literal = Scalar {
+        data_type: Type::Int64,
+        value: Value::Integer(number.into()),
+    };
+    let count = Aggregate {
+        function: AggregateFunction::Count,
+        input: None,
+        filter: None,
+        state: Type::Int64,
+    };
+    Arc::new(Fragment {
+        object,
+        snapshot: engine.snapshot(),
+        order: None,
+        columns: (0..3).map(ColumnId).collect(),
+        filter: vec![Expr::Binary {
+            op,
+            left: Box::new(Expr::Column(column as usize)),
+            right: Box::new(Expr::Literal(literal)),
+        }],
+        probes: Vec::new(),
+        lookups: Vec::new(),
+        output: match is_counted {
+            true => Output::Groups {
+                keys: Vec::new(),
+                aggregates: vec![count],
+            },
+            false => Output::Rows {
+                columns: (0..3).map(Expr::Column).collect(),
+                limit: None,
+            },
+        },
+        options: ScanOptions::default(),
+    })
+}
+
+/// A scan of all owners, the row of a key, and rows that a secondary index leads to: none takes a lock, neither for the
+/// participants, nor for dictionaries, indexes and reports.
+#[test]
+fn short_fragments_take_no_lock() {
+    let mut simulated = Simulated::new(1, Topology::fake(4, 2), Faults::default());
+    let engine = simulated.engine.clone();
+    let field = |name, data_type| Field::new(name, data_type, false);
+    let schema = Arc::new(Schema::new(vec![
+        field("k", DataType::Int64),
+        field("v", DataType::Int64),
+        field("t", DataType::Utf8View),
+    ]));
+    let key = [ColumnId(0)];
+    let object = engine.create_with_key("t", schema.clone(), Partitioning::Size, &key);
+    let object = object.unwrap();
+    simulated.client(async move {
+        let texts = StringViewArray::from_iter_values((0..ROWS).map(|row| format!("{}", row % 9)));
+        let columns = vec![column(0..ROWS), column((0..ROWS).map(|row| row % 100))];
+        let columns = [columns, vec![Arc::new(texts)]].concat();
+        let batch = RecordBatch::try_new(schema, columns).unwrap();
+        let mut writer = engine.writer(object).unwrap();
+        writer.append(batch).await.unwrap();
+        writer.commit().await.unwrap();
+        let indexed =
+            engine.create_index(object, &[ColumnId(1)], IndexKind::Ordered, Arc::default());
+        indexed.await.unwrap();
+        let owners = engine.object(object).unwrap().holders().count();
+        assert_eq!(owners, 8, "all have rows");
+        for (kind, condition, rows) in [
+            ("count", (0, BinaryOp::GtEq, 10), ROWS - 10),
+            ("scan", (0, BinaryOp::GtEq, ROWS - 3), 3),
+            ("key", (0, BinaryOp::Eq, 17), 1),
+            ("index", (1, BinaryOp::Eq, 42), 10),
+        ] {
+            let mut taken = 0;
+            for _ in 0..300 {
+                let before = acquisitions();
+                let wanted = fragment(&engine, object, condition, kind == "count");
+                let mut execution = engine.execute(wanted, 2).unwrap();
+                let mut found = 0;
+                for stream in &mut execution.streams {
+                    while let Some(batch) = stream.next().await {
+                        let batch = batch.unwrap();
+                        found += match kind {
+                            "count" => batch.column(0).as_primitive::<Int64Type>().value(0),
+                            _ => batch.num_rows() as i64,
+                        };
+                    }
+                }
+                let report = (execution.report)();
+                drop(execution);
+                taken += acquisitions() - before;
+                assert_eq!(found, rows, "{kind}");
+                let passed: u64 = report.workers.iter().map(|worker| worker.rows_passed).sum();
+                assert_eq!(passed, rows as u64, "{kind}: {report:?}");
+                assert!(
+                    report
+                        .workers
+                        .iter()
+                        .all(|worker| !worker.phases.is_empty())
+                );
+            }
+            println!("{kind}: {taken} locks in 300 fragments");
+            assert_eq!(taken, 0, "{kind}");
+        }
+    });
+    simulated.run();
+    simulated.drop_object(object);
+    simulated.end();
+}
+
+/// The published partition table follows what owners hold: nobody before the first row, everybody with rows, and not
+/// who has given all of them away once its deleted rows are collected.
+#[test]
+fn whoever_has_rows_takes_part() {
+    let mut simulated = Simulated::new(3, Topology::fake(4, 2), Faults::default());
+    let engine = simulated.engine.clone();
+    let object = engine.create("t", schema(), Partitioning::Size).unwrap();
+    simulated.client(async move {
+        let known = engine.object(object).unwrap();
+        let holders = || known.holders().map(|(aeu, _)| aeu).collect::<Vec<_>>();
+        assert_eq!(holders(), []);
+        let participants = |engine: &crate::Engine| -> Vec<u32> {
+            let wanted = Arc::new(Fragment {
+                columns: vec![ColumnId(0)],
+                output: Output::Rows {
+                    columns: vec![Expr::Column(0)],
+                    limit: None,
+                },
+                ..Fragment::clone(&fragment(engine, object, (0, BinaryOp::GtEq, 0), false))
+            });
+            let execution = engine.execute(wanted, 1).unwrap();
+            let workers = (execution.report)().workers;
+            workers.iter().map(|worker| worker.worker).collect()
+        };
+        assert_eq!(
+            participants(&engine),
+            [0],
+            "somebody says that there is nothing"
+        );
+        let mut writer = engine.writer(object).unwrap();
+        writer.append(rows(0..ROWS, 1)).await.unwrap();
+        writer.commit().await.unwrap();
+        let first = holders();
+        assert!(!first.is_empty());
+        let all: Vec<u32> = first.iter().map(|aeu| aeu.0.into()).collect();
+        assert_eq!(participants(&engine), all);
+        let (from, to) = (first[0], AeuId(7));
+        engine.move_rows(object, from, to, u64::MAX).await.unwrap();
+        assert!(holders().contains(&to));
+        engine.barrier().await;
+        assert_eq!(
+            known.total_rows(),
+            holders().iter().map(|aeu| known.partition_rows(*aeu)).sum()
+        );
     });
     simulated.run();
     simulated.drop_object(object);

@@ -20,11 +20,12 @@ pub(super) mod sharing;
 use super::owner::Owner;
 use super::repartition::{GroupExchange, afford};
 use crate::protocol::message::Context;
+use crate::protocol::report::ShareReport;
 use crate::protocol::run::{Run, WorkQueue};
 use arrow_array::RecordBatch;
 use eris_aeu::Slice;
 use eris_exec::{Partial, Work};
-use eris_fragment::{FragmentError, NumaStrategy, WorkerReport};
+use eris_fragment::{FragmentError, NumaStrategy};
 use eris_numa::{Reservation, Topology};
 use eris_store::ChunkView;
 use eris_types::{AeuId, NodeId, ObjectId};
@@ -144,7 +145,7 @@ impl ScanTask {
         };
         self.run.object.loads.end_slice(owner.aeu, timed);
         let lent = std::mem::take(&mut self.lent);
-        self.report(|report| report.busy += began.elapsed().saturating_sub(lent));
+        self.report().add_busy(began.elapsed().saturating_sub(lent));
         slice
     }
 
@@ -287,20 +288,19 @@ impl ScanTask {
         cx: &mut Context<'_, T>,
     ) {
         let moved = self.cross(work, from, took, owner);
-        self.report(|report| {
-            report.chunks += work.chunks;
-            report.chunks_skipped += work.chunks_skipped;
-            report.chunks_helped += u64::from(from.helping);
-            report.chunks_copied += u64::from(from.copied > 0);
-            report.rows_scanned += work.rows_scanned;
-            if work.chunks_skipped > 0 {
-                report.rows_skipped += rows as u64;
-            }
-            report.rows_passed += work.rows_passed;
-            report.bytes += work.bytes;
-            report.bytes_shared += work.bytes_shared;
-            report.bytes_moved += moved;
-        });
+        let report = self.report();
+        report.chunks.add(work.chunks);
+        report.chunks_skipped.add(work.chunks_skipped);
+        report.chunks_helped.add(u64::from(from.helping));
+        report.chunks_copied.add(u64::from(from.copied > 0));
+        report.rows_scanned.add(work.rows_scanned);
+        if work.chunks_skipped > 0 {
+            report.rows_skipped.add(rows as u64);
+        }
+        report.rows_passed.add(work.rows_passed);
+        report.bytes.add(work.bytes);
+        report.bytes_shared.add(work.bytes_shared);
+        report.bytes_moved.add(moved);
         let counters = cx.counters();
         counters.chunks_scanned.add(work.chunks);
         counters.chunks_skipped.add(work.chunks_skipped);
@@ -479,14 +479,11 @@ impl ScanTask {
 
     fn report_phases(&self, partial: &Partial) {
         let (phases, column_bytes) = partial.phases();
-        self.report(|report| {
-            report.phases = phases.to_vec();
-            report.column_bytes = column_bytes;
-        });
+        self.report().set_phases(phases, column_bytes);
     }
 
-    fn report(&self, change: impl FnOnce(&mut WorkerReport)) {
-        let report = &self.run.shares[self.share].report;
-        change(&mut report.lock());
+    /// What this AEU says of its share, to which it alone writes.
+    fn report(&self) -> &ShareReport {
+        &self.run.shares[self.share].report
     }
 }

@@ -55,7 +55,7 @@ impl ScanTask {
                 };
                 send(cx, to, run.object.id, run.id, message);
             }
-            self.report(|report| report.groups_repartitioned += count);
+            self.report().groups_repartitioned.add(count);
         }
         Ok(())
     }
@@ -134,7 +134,7 @@ impl ScanTask {
 
     fn emit_merged(&mut self, batches: Vec<RecordBatch>) {
         let groups: usize = batches.iter().map(RecordBatch::num_rows).sum();
-        self.report(|report| report.groups_merged += groups as u64);
+        self.report().groups_merged.add(groups as u64);
         let stream = self.run.shares[self.share].stream;
         for batch in batches {
             self.emit(stream, batch);

@@ -117,8 +117,7 @@ pub(super) fn emit(
     if batch.num_rows() > 0 {
         run.count_sent(batch.num_rows());
         let report = &run.shares[share].report;
-        let mut report = report.lock();
-        report.rows_sent += batch.num_rows() as u64;
+        report.rows_sent.add(batch.num_rows() as u64);
         let out = streams.iter_mut().find(|out| out.stream == stream);
         out.expect("one of its streams").batches.push_back(batch);
     }

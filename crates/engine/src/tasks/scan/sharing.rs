@@ -195,7 +195,7 @@ impl ScanTask {
     ) {
         let kept = catch_unwind(AssertUnwindSafe(|| {
             let batches = outcome.unwrap_or_else(|payload| resume_unwind(payload))?;
-            self.report(|report| report.busy += took);
+            self.report().add_busy(took);
             self.took(work, rows, Origin::own(self.node), Some(took), owner, cx);
             self.keep(batches, owner, cx)?;
             self.send(owner, cx);
