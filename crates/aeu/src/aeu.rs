@@ -5,7 +5,9 @@ use crate::handler::{Handler, Panicked, Slice};
 use crate::tasks::{Next, Tasks};
 use crate::{AeuContext, TaskId};
 use eris_numa::{AeuPlace, Topology};
-use eris_route::{Command, FlushState, Header, Incoming, Outgoing, OwnedCommand, Port, Rank};
+use eris_route::{
+    Command, FlushState, Header, Incoming, Outgoing, OwnedCommand, Piece, Port, Rank,
+};
 use eris_telemetry::Telemetry;
 use std::any::Any;
 use std::marker::PhantomData;
@@ -184,16 +186,24 @@ impl<H: Handler> Aeu<H> {
                 parcel: parcel.take(),
             });
         }
-        if let Some(received) = received {
-            for command in received {
-                if command.header.rank >= lowest {
-                    grouped.push(command);
-                } else {
-                    deferred.push(command.into_owned());
+        if let Some(mut received) = received {
+            while let Some(piece) = received.next_piece() {
+                match piece {
+                    Piece::Stretch(stretch) => {
+                        if stretch.header().is_some_and(|header| header.rank >= lowest) {
+                            grouped.push_stretch(stretch);
+                        } else {
+                            deferred.extend(stretch.map(OwnedCommand::of));
+                        }
+                    }
+                    Piece::Command(command) if command.header.rank >= lowest => {
+                        grouped.push(command);
+                    }
+                    Piece::Command(command) => deferred.push(command.into_owned()),
                 }
             }
         }
-        let worked = grouped.len() > 0;
+        let worked = !grouped.is_empty();
         own.execute(handler, outgoing, &mut grouped);
         *batch = grouped.recycle();
         worked

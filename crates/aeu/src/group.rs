@@ -1,7 +1,16 @@
 //! Grouping: the commands of one step by data object and kind (ERIS, Section 3.1: it lets scans be shared and lookups
 //! be coalesced into one batch).
+//!
+//! ```text
+//! inbox     │A·│A·│A·│A·│B···│B···│A·│A·│ P │A·│      stretches as they lie there; P has a parcel
+//! group A    └────0────┘           └─2─┘     └4┘      chained: 0 ▶ 2 ▶ 4
+//! group B                └───1────┘        3          chained: 1 ▶ 3, if P is of its kind
+//! ```
+//!
+//! What is alike lies in stretches mostly, as senders send it so. A stretch is one entry. So grouping costs a look at
+//! each header, and commands stay where they are until the handler takes them.
 
-use eris_route::{Command, Header, Rank};
+use eris_route::{Command, Header, Rank, Stretch};
 use eris_types::ObjectId;
 use std::cell::Cell;
 use std::fmt;
@@ -9,13 +18,22 @@ use std::fmt;
 /// The end of a chain of entries.
 const END: u32 = u32::MAX;
 
-/// A command of this step; chained to the next one of its group.
-struct GroupedCommand<'a, P> {
-    header: Header,
-    words: &'a [u64],
-    /// In a cell, so that a group can be consumed through a shared borrow and the headers remain for [`Headers`].
-    parcel: Cell<Option<Box<P>>>,
+/// Commands of this step that lie side by side; chained to the next ones of their group.
+struct Entry<'a, P> {
+    content: Content<'a, P>,
     next: u32,
+}
+
+enum Content<'a, P> {
+    /// Where they arrived.
+    Stretch(Stretch<'a>),
+    /// One alone.
+    Command {
+        header: Header,
+        words: &'a [u64],
+        /// In a cell, so that a group can be consumed through a shared borrow and the headers remain for [`Headers`].
+        parcel: Cell<Option<Box<P>>>,
+    },
 }
 
 /// A group as a chain of entries.
@@ -25,16 +43,15 @@ struct Chain {
     kind: u16,
     head: u32,
     tail: u32,
+    /// Commands.
     len: usize,
 }
 
 /// The commands of a step, sorted into groups: higher ranks first, then in the order of their first command.
-///
-/// Two numbers are recorded per command and nothing is moved, so grouping costs a few nanoseconds each.
 pub(crate) struct Batch<'a, P> {
-    entries: Vec<GroupedCommand<'a, P>>,
+    entries: Vec<Entry<'a, P>>,
     chains: Vec<Chain>,
-    /// The chain of the command before.
+    /// The chain of the entry before.
     last: usize,
 }
 
@@ -47,26 +64,35 @@ impl<'a, P> Batch<'a, P> {
         }
     }
 
-    /// Inlined into the loop over the inbox, so that a command goes from the buffer into its entry without a copy
-    /// between.
-    #[inline(always)]
+    /// Adds a command.
     pub(crate) fn push(&mut self, command: Command<'a, P>) {
         let Command {
             header,
             words,
             parcel,
         } = command;
-        let at = self.entries.len() as u32;
-        self.entries.push(GroupedCommand {
+        let content = Content::Command {
             header,
             words,
             parcel: Cell::new(parcel),
-            next: END,
-        });
+        };
+        self.chain(&header, 1, content);
+    }
+
+    /// Adds commands that are alike.
+    pub(crate) fn push_stretch(&mut self, stretch: Stretch<'a>) {
+        if let Some(header) = stretch.header() {
+            self.chain(header, stretch.len(), Content::Stretch(stretch));
+        }
+    }
+
+    fn chain(&mut self, header: &Header, count: usize, content: Content<'a, P>) {
+        let at = self.entries.len() as u32;
+        self.entries.push(Entry { content, next: END });
         let same = |chain: &Chain| {
             chain.object == header.object && chain.kind == header.kind && chain.rank == header.rank
         };
-        // Commands of a kind mostly come in runs, and the kinds of a step are few.
+        // The kinds of a step are few, and the last one comes again most often.
         let found = match self.chains.get(self.last) {
             Some(chain) if same(chain) => Some(self.last),
             _ => self.chains.iter().rposition(same),
@@ -76,52 +102,42 @@ impl<'a, P> Batch<'a, P> {
                 let chain = &mut self.chains[found];
                 self.entries[chain.tail as usize].next = at;
                 chain.tail = at;
-                chain.len += 1;
+                chain.len += count;
                 self.last = found;
             }
             None => {
-                let Header {
-                    rank, object, kind, ..
-                } = header;
                 self.last = self.chains.len();
                 self.chains.push(Chain {
-                    rank,
-                    object,
-                    kind,
+                    rank: header.rank,
+                    object: header.object,
+                    kind: header.kind,
                     head: at,
                     tail: at,
-                    len: 1,
+                    len: count,
                 });
             }
         }
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.entries.len()
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
     }
 
     /// The groups, in the order of their execution.
     pub(crate) fn groups(&mut self) -> impl Iterator<Item = Group<'_, P>> {
         self.chains
             .sort_by_key(|chain| std::cmp::Reverse(chain.rank));
-        let entries: &[GroupedCommand<'_, P>] = &self.entries;
-        self.chains.iter().map(move |chain| {
-            let Chain {
-                rank,
-                object,
-                kind,
-                head,
-                len,
-                ..
-            } = *chain;
-            Group {
+        let entries: &[Entry<'_, P>] = &self.entries;
+        self.chains.iter().map(move |chain| Group {
+            rest: Rest {
                 entries,
-                at: head,
-                left: len,
-                rank,
-                object,
-                kind,
-            }
+                at: chain.head,
+                begun: None,
+                left: chain.len,
+            },
+            rank: chain.rank,
+            object: chain.object,
+            kind: chain.kind,
         })
     }
 
@@ -143,11 +159,42 @@ impl<'a, P> Batch<'a, P> {
     }
 }
 
+/// What is left of a chain.
+struct Rest<'a, P> {
+    entries: &'a [Entry<'a, P>],
+    at: u32,
+    /// What is left of the stretch before `at`.
+    begun: Option<Stretch<'a>>,
+    /// Commands.
+    left: usize,
+}
+
+impl<P> Clone for Rest<'_, P> {
+    fn clone(&self) -> Self {
+        Rest { ..*self }
+    }
+}
+
+impl<'a, P> Rest<'a, P> {
+    /// The next entry.
+    fn next(&mut self) -> Option<&'a Content<'a, P>> {
+        let entry = self.entries.get(self.at as usize)?;
+        self.at = entry.next;
+        Some(&entry.content)
+    }
+
+    /// The next command of the stretch that was begun.
+    #[inline(always)]
+    fn next_of_stretch(&mut self) -> Option<(&'a Header, &'a [u64])> {
+        let next = self.begun.as_mut()?.next();
+        self.left -= usize::from(next.is_some());
+        next
+    }
+}
+
 /// Commands of one data object, kind and rank, in arrival order. An iterator: what is not taken is dropped later.
 pub struct Group<'a, P = ()> {
-    entries: &'a [GroupedCommand<'a, P>],
-    at: u32,
-    left: usize,
+    rest: Rest<'a, P>,
     rank: Rank,
     object: ObjectId,
     kind: u16,
@@ -161,11 +208,7 @@ impl<'a, P> Group<'a, P> {
 
     /// The headers of the commands not yet taken.
     pub fn headers(&self) -> Headers<'a, P> {
-        Headers {
-            entries: self.entries,
-            at: self.at,
-            left: self.left,
-        }
+        Headers(self.rest.clone())
     }
 
     pub(crate) fn object(&self) -> ObjectId {
@@ -177,38 +220,81 @@ impl<'a, P> Group<'a, P> {
     }
 }
 
+fn plain<'a, P>((header, words): (&Header, &'a [u64])) -> Command<'a, P> {
+    Command {
+        header: *header,
+        words,
+        parcel: None,
+    }
+}
+
 impl<'a, P> Iterator for Group<'a, P> {
     type Item = Command<'a, P>;
 
     #[inline]
     fn next(&mut self) -> Option<Command<'a, P>> {
-        let entry = self.entries.get(self.at as usize)?;
-        self.at = entry.next;
-        self.left -= 1;
-        Some(Command {
-            header: entry.header,
-            words: entry.words,
-            parcel: entry.parcel.take(),
-        })
+        loop {
+            if let Some(next) = self.rest.next_of_stretch() {
+                return Some(plain(next));
+            }
+            match self.rest.next()? {
+                Content::Stretch(stretch) => self.rest.begun = Some(*stretch),
+                Content::Command {
+                    header,
+                    words,
+                    parcel,
+                } => {
+                    self.rest.left -= 1;
+                    return Some(Command {
+                        header: *header,
+                        words,
+                        parcel: parcel.take(),
+                    });
+                }
+            }
+        }
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        (self.left, Some(self.left))
+        (self.rest.left, Some(self.rest.left))
+    }
+
+    /// A loop over each stretch, without looking at each command for the end of its stretch and the kind of entry.
+    #[inline]
+    fn fold<B, F: FnMut(B, Command<'a, P>) -> B>(mut self, first: B, mut add: F) -> B {
+        let mut sum = first;
+        loop {
+            if let Some(stretch) = self.rest.begun.take() {
+                sum = stretch.fold(sum, |sum, next| add(sum, plain(next)));
+            }
+            match self.rest.next() {
+                None => return sum,
+                Some(Content::Stretch(stretch)) => self.rest.begun = Some(*stretch),
+                Some(Content::Command {
+                    header,
+                    words,
+                    parcel,
+                }) => {
+                    let command = Command {
+                        header: *header,
+                        words,
+                        parcel: parcel.take(),
+                    };
+                    sum = add(sum, command);
+                }
+            }
+        }
     }
 }
 
 impl<P> ExactSizeIterator for Group<'_, P> {}
 
 /// The headers of a group, in arrival order.
-pub struct Headers<'a, P = ()> {
-    entries: &'a [GroupedCommand<'a, P>],
-    at: u32,
-    left: usize,
-}
+pub struct Headers<'a, P = ()>(Rest<'a, P>);
 
 impl<P> Clone for Headers<'_, P> {
     fn clone(&self) -> Self {
-        Headers { ..*self }
+        Headers(self.0.clone())
     }
 }
 
@@ -216,14 +302,22 @@ impl<'a, P> Iterator for Headers<'a, P> {
     type Item = &'a Header;
 
     fn next(&mut self) -> Option<&'a Header> {
-        let entry = self.entries.get(self.at as usize)?;
-        self.at = entry.next;
-        self.left -= 1;
-        Some(&entry.header)
+        loop {
+            if let Some((header, _)) = self.0.next_of_stretch() {
+                return Some(header);
+            }
+            match self.0.next()? {
+                Content::Stretch(stretch) => self.0.begun = Some(*stretch),
+                Content::Command { header, .. } => {
+                    self.0.left -= 1;
+                    return Some(header);
+                }
+            }
+        }
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        (self.left, Some(self.left))
+        (self.0.left, Some(self.0.left))
     }
 }
 
@@ -232,5 +326,116 @@ impl<P> ExactSizeIterator for Headers<'_, P> {}
 impl<P> fmt::Debug for Headers<'_, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.clone()).finish()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::Random;
+    use eris_route::{BufferSizes, Piece, Router};
+    use eris_types::AeuId;
+
+    /// Groups are what a stable sort of the commands would make of them, whatever lies side by side.
+    #[test]
+    fn groups_are_those_of_the_commands_one_by_one() {
+        for seed in 0..300 {
+            println!("seed {seed}");
+            let mut random = Random::new(seed);
+            let router = Router::<u64>::new(1, BufferSizes::default());
+            let mut port = router.aeu_port(AeuId(0));
+            let mut sent: Vec<(Header, bool)> = Vec::new();
+            for callback in 0..random.below(400) as u64 {
+                let before = sent.last().filter(|_| !random.one_in(5));
+                let new = || Header {
+                    object: ObjectId(callback as u32 % 3),
+                    kind: callback as u16 % 2,
+                    rank: Rank::ALL[callback as usize % 4],
+                    sender: port.endpoint(),
+                    callback,
+                };
+                let like = before.map_or_else(new, |before| before.0);
+                sent.push((Header { callback, ..like }, random.one_in(9)));
+            }
+            let mut alone = Vec::new();
+            for (header, with_parcel) in &sent {
+                let parcel = with_parcel.then(|| Box::new(header.callback));
+                // What was put off comes one by one, before all others.
+                if alone.len() < 20 && random.one_in(30) {
+                    alone.push((*header, parcel));
+                    continue;
+                }
+                let words = [header.callback; 3];
+                let to = port.endpoint();
+                let length = 1 + random.below(2);
+                port.outgoing().send(to, *header, &words[..length], parcel);
+                port.flush();
+            }
+            let mut expected: Vec<Header> = alone.iter().map(|(header, _)| *header).collect();
+            let is_alone = |callback| alone.iter().any(|(header, _)| header.callback == callback);
+            let alone_callbacks: Vec<u64> = (sent.iter())
+                .map(|(header, _)| header.callback)
+                .filter(|callback| is_alone(*callback))
+                .collect();
+            let mut batch = Batch::new();
+            let words: Vec<[u64; 1]> = alone.iter().map(|(header, _)| [header.callback]).collect();
+            for ((header, parcel), words) in alone.into_iter().zip(&words) {
+                batch.push(Command {
+                    header,
+                    words,
+                    parcel,
+                });
+            }
+            if let Some(mut received) = port.receive() {
+                while let Some(piece) = received.next_piece() {
+                    match piece {
+                        Piece::Stretch(stretch) => batch.push_stretch(stretch),
+                        Piece::Command(command) => batch.push(command),
+                    }
+                }
+            }
+            let others = sent.iter().map(|(header, _)| *header);
+            expected.extend(others.filter(|header| !alone_callbacks.contains(&header.callback)));
+            let mut order: Vec<(Rank, ObjectId, u16)> = Vec::new();
+            for header in &expected {
+                let of = (header.rank, header.object, header.kind);
+                if !order.contains(&of) {
+                    order.push(of);
+                }
+            }
+            order.sort_by_key(|(rank, ..)| std::cmp::Reverse(*rank));
+            let mut groups = batch.groups();
+            for (rank, object, kind) in order {
+                let mut group = groups.next().expect("a group for each kind");
+                assert_eq!(
+                    (group.rank(), group.object(), group.kind()),
+                    (rank, object, kind)
+                );
+                let of_group = |header: &&Header| {
+                    (header.rank, header.object, header.kind) == (rank, object, kind)
+                };
+                let expected: Vec<Header> = expected.iter().filter(of_group).copied().collect();
+                assert_eq!(group.len(), expected.len());
+                assert!(group.headers().eq(expected.iter()));
+                let taken = random.below(expected.len() + 1);
+                let mut seen = Vec::new();
+                let mut see = |command: Command<'_, u64>| {
+                    let callback = command.header.callback;
+                    assert!(command.words.iter().all(|word| *word == callback));
+                    let with_parcel = sent.iter().any(|sent| *sent == (command.header, true));
+                    assert_eq!(command.parcel.as_deref(), with_parcel.then_some(&callback));
+                    seen.push(command.header);
+                };
+                // Some one by one, then the rest in one go, or the headers of it.
+                group.by_ref().take(taken).for_each(&mut see);
+                assert_eq!(group.len(), expected.len() - taken);
+                assert!(group.headers().eq(expected[taken..].iter()));
+                if !random.one_in(4) {
+                    group.for_each(&mut see);
+                    assert_eq!(seen, expected);
+                }
+            }
+            assert!(groups.next().is_none());
+        }
     }
 }

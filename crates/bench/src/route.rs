@@ -8,8 +8,11 @@
 //! read      every command of a batch is read: what a handler sees
 //! step      AEUs as the engine runs them: commands are grouped and given to a handler
 //! lookup    the same, and every command looks up a key in the index of the AEU that gets it
+//! index     the lookups alone, as many at a time as a step brings: what routed lookups cannot exceed
 //! channel   the same command through one crossbeam channel per AEU, one send each
 //! ```
+//!
+//! Ratios are those of one round, in which all cases run one after the other: the machine may be faster in the next.
 //!
 //! The limit (`copy`) writes each command twice: into the sender's buffer, which is cached, and into an inbox, which is
 //! not.
@@ -85,7 +88,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// # Errors
 /// [`RouteBenchError`].
 pub fn run(topology: &Topology, options: RouteOptions) -> Result<BenchReport, RouteBenchError> {
-    let mut cases: Vec<(&str, Option<usize>)> = vec![("channel", None), ("copy", None)];
+    let mut cases: Vec<(&str, Option<usize>)> =
+        vec![("channel", None), ("copy", None), ("index", None)];
     for buffer in BUFFERS {
         cases.extend(["raw", "read", "step", "lookup"].map(|case| (case, Some(buffer))));
     }
@@ -97,6 +101,7 @@ pub fn run(topology: &Topology, options: RouteOptions) -> Result<BenchReport, Ro
             let per_second = match *case {
                 "channel" => channels(topology, options.time)?,
                 "copy" => copies(topology, options.time)?,
+                "index" => lookup::alone(topology, options.time, &trees)?,
                 "raw" => routed(topology, sizes, options.time, |port| {
                     port.receive()
                         .map_or(0, |batch| batch.words() / COMMAND_WORDS)
@@ -113,6 +118,7 @@ pub fn run(topology: &Topology, options: RouteOptions) -> Result<BenchReport, Ro
     let mut copied = runs[1].clone();
     copied.sort_by(f64::total_cmp);
     let limit = copied[copied.len() / 2];
+    ratios(&cases, &runs, &mut report);
     for ((case, buffer), runs) in cases.iter().zip(runs) {
         let params = || {
             [
@@ -133,6 +139,27 @@ pub fn run(topology: &Topology, options: RouteOptions) -> Result<BenchReport, Ro
     }
     latency(topology, options.runs, &mut report)?;
     Ok(report)
+}
+
+/// How many times the rate of one case another one has, by buffer size.
+fn ratios(cases: &[(&str, Option<usize>)], runs: &[Vec<f64>], report: &mut BenchReport) {
+    let of = |case: &str, buffer| {
+        let found = (cases.iter()).position(|known| *known == (case, buffer));
+        &runs[found.expect("it is one of the cases")]
+    };
+    for buffer in BUFFERS.map(Some) {
+        for (case, other, of_other) in [
+            ("step", "raw", buffer),
+            ("step", "channel", None),
+            ("lookup", "step", buffer),
+            ("lookup", "index", None),
+        ] {
+            let pairs = of(case, buffer).iter().zip(of(other, of_other));
+            let ratios = pairs.map(|(rate, other)| rate / other).collect();
+            let name = format!("{case}, times {other}");
+            report.row(&name, [("buffer", json!(buffer))], "times", ratios, None);
+        }
+    }
 }
 
 /// Outgoing buffers of so many commands. The inboxes stay the same, as long as a buffer fits well.
@@ -509,10 +536,13 @@ mod tests {
         let report = run(&Topology::fake(2, 1), options).unwrap();
         // On a busy machine a case may have had no time at all; not all of them.
         assert!(
-            report.rows.iter().all(|row| row.value.is_finite()),
+            (report.rows.iter()).all(|row| row.unit == "times" || row.value.is_finite()),
             "{report:?}"
         );
         assert!(report.rows.iter().any(|row| row.value > 0.0), "{report:?}");
-        assert_eq!(report.rows.len(), 2 * (2 + 4 * BUFFERS.len()) + 2);
+        assert_eq!(
+            report.rows.len(),
+            2 * (3 + 4 * BUFFERS.len()) + 4 * BUFFERS.len() + 2
+        );
     }
 }

@@ -76,3 +76,14 @@ pub struct OwnedCommand<P = ()> {
     /// The parcel, if one was sent along.
     pub parcel: Option<Box<P>>,
 }
+
+impl<P> OwnedCommand<P> {
+    /// A copy of a command without a parcel.
+    pub fn of((header, words): (&Header, &[u64])) -> Self {
+        OwnedCommand {
+            header: *header,
+            words: words.into(),
+            parcel: None,
+        }
+    }
+}

@@ -2,7 +2,7 @@
 
 use crate::inbox::Inbox;
 use crate::wire::{self, Spill};
-use crate::{Command, Endpoint, Rank, Router};
+use crate::{Command, Endpoint, Piece, Rank, Router, Stretch};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -63,6 +63,7 @@ impl<P> Incoming<P> {
         self.phase = Phase::Taken;
         Some(Received {
             rest: words,
+            begun: Stretch::EMPTY,
             pointers,
             spills: &mut self.spills,
             parcels: PhantomData,
@@ -128,17 +129,47 @@ impl<P> Drop for Incoming<P> {
 
 /// A batch of received commands, in the order of their arrival: per sender and rank, the order of sending. What is
 /// not taken from it is dropped with it.
+///
+/// An iterator over commands. Who can do something with [stretches](Stretch) of them takes it in [pieces](Piece).
 pub struct Received<'a, P = ()> {
     rest: &'a [u64],
+    /// What was begun as commands.
+    begun: Stretch<'a>,
     pointers: bool,
     spills: &'a mut Vec<Spill>,
     parcels: PhantomData<Box<P>>,
 }
 
-impl<P> Received<'_, P> {
+impl<'a, P> Received<'a, P> {
     /// Words not yet read, headers included.
     pub fn words(&self) -> usize {
         self.rest.len()
+    }
+
+    /// The next piece: as many commands as are alike, or one that owns something.
+    #[inline]
+    pub fn next_piece(&mut self) -> Option<Piece<'a, P>> {
+        if self.begun.len() > 0 {
+            return Some(Piece::Stretch(std::mem::replace(
+                &mut self.begun,
+                Stretch::EMPTY,
+            )));
+        }
+        while !self.rest.is_empty() {
+            if wire::is_plain(self.rest) {
+                let (stretch, rest) = Stretch::take(self.rest);
+                self.rest = rest;
+                return Some(Piece::Stretch(stretch));
+            }
+            // SAFETY: `rest` begins with a command, whose pointers nobody took yet. The spills are cleared by the
+            // next `ready`, for which the borrow `'a` of the port must have ended.
+            let (len, command) = unsafe { wire::take(self.rest, self.spills) };
+            self.rest = &self.rest[len..];
+            if let Some(command) = command {
+                return Some(Piece::Command(command));
+            }
+        }
+        None
     }
 }
 
@@ -147,16 +178,19 @@ impl<'a, P> Iterator for Received<'a, P> {
 
     #[inline(always)]
     fn next(&mut self) -> Option<Command<'a, P>> {
-        while !self.rest.is_empty() {
-            // SAFETY: `rest` begins with a command, whose pointers nobody took yet. The spills are cleared by the
-            // next `ready`, for which the borrow `'a` of the port must have ended.
-            let (len, command) = unsafe { wire::take(self.rest, self.spills) };
-            self.rest = &self.rest[len..];
-            if command.is_some() {
-                return command;
+        loop {
+            if let Some((header, words)) = self.begun.next() {
+                return Some(Command {
+                    header: *header,
+                    words,
+                    parcel: None,
+                });
+            }
+            match self.next_piece()? {
+                Piece::Stretch(stretch) => self.begun = stretch,
+                Piece::Command(command) => return Some(command),
             }
         }
-        None
     }
 }
 

@@ -51,6 +51,7 @@ mod port;
 mod range;
 mod router;
 mod set;
+mod stretch;
 mod sync;
 mod wire;
 
@@ -69,3 +70,4 @@ pub use port::Port;
 pub use range::{RangeTable, Split};
 pub use router::{BufferSizes, Router};
 pub use set::{AeuSet, SharedAeuSet};
+pub use stretch::{Piece, Stretch};

@@ -1,6 +1,6 @@
 //! Delivery as a whole: what is sent arrives, once, in order, whatever the sizes; and nothing leaks.
 
-use crate::{BufferSizes, Endpoint, FlushState, Header, Port, Rank, RouteError, Router};
+use crate::{BufferSizes, Endpoint, FlushState, Header, Piece, Port, Rank, RouteError, Router};
 use eris_types::{AeuId, ObjectId};
 use proptest::prelude::*;
 use std::collections::HashMap;
@@ -379,6 +379,65 @@ proptest! {
         }
         prop_assert_eq!(seen, sent);
         drop(ports);
+        prop_assert_eq!(live.count(), 0);
+    }
+
+    /// However a batch is taken, as commands or in pieces, it is the same; and a piece has as many as are alike.
+    #[test]
+    fn pieces_are_the_commands_as_they_were_sent(
+        commands in prop::collection::vec((0u16..2, 0u32..2, 0usize..12, 0u8..5, any::<bool>()), 1..60),
+        count in 0usize..4,
+    ) {
+        let live = Live::default();
+        let sizes = BufferSizes { outgoing: 12, aeu_inbox: 1 << 12, session_inbox: 24 };
+        let router = Router::new(1, sizes);
+        let mut port: Port<Counted> = router.aeu_port(AeuId(0));
+        let mut sent = Vec::new();
+        for (at, (kind, object, words, repeat, with_parcel)) in commands.iter().enumerate() {
+            for _ in 0..*repeat {
+                let sender = port.endpoint();
+                let (object, callback) = (ObjectId(*object), at as u64);
+                let header = Header { kind: *kind, rank: Rank::Control, object, sender, callback };
+                let with_parcel = *with_parcel && repeat % 2 == 0;
+                let parcel = with_parcel.then(|| Box::new(live.one()));
+                port.outgoing().send(sender, header, &vec![callback; *words], parcel);
+                sent.push((header, *words, with_parcel));
+            }
+        }
+        prop_assert_eq!(port.flush(), FlushState::Empty);
+        let mut seen = Vec::new();
+        if let Some(mut received) = port.receive() {
+            // Some as commands, which may end within a stretch; then what is left in pieces.
+            for command in received.by_ref().take(count) {
+                prop_assert!(command.words.iter().all(|&word| word == command.header.callback));
+                seen.push((command.header, command.words.len(), command.parcel.is_some()));
+            }
+            let mut before = None;
+            while let Some(piece) = received.next_piece() {
+                match piece {
+                    Piece::Command(command) => {
+                        // What owns nothing comes in stretches.
+                        prop_assert!(command.parcel.is_some() || command.words.len() + 3 > 12);
+                        seen.push((command.header, command.words.len(), command.parcel.is_some()));
+                        before = None;
+                    }
+                    Piece::Stretch(stretch) => {
+                        let first = *stretch.header().unwrap();
+                        let mut like = None;
+                        for (header, words) in stretch {
+                            let is = (header.object, header.kind, words.len());
+                            prop_assert_eq!(*like.get_or_insert(is), is);
+                            prop_assert!(words.iter().all(|&word| word == header.callback));
+                            seen.push((*header, words.len(), false));
+                        }
+                        prop_assert!(before != like, "{:?} is one stretch", first);
+                        before = like;
+                    }
+                }
+            }
+        }
+        prop_assert_eq!(seen, sent);
+        drop(port);
         prop_assert_eq!(live.count(), 0);
     }
 }

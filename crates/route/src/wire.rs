@@ -114,42 +114,66 @@ unsafe fn take_spill(words: [u64; 2]) -> Spill {
     Spill(unsafe { Box::from_raw(data) })
 }
 
-/// Reads the command at the front of `words`; also says how many words it takes. `None` for unused room.
+/// Whether the command at the front of `words` owns nothing, and is one.
+#[inline]
+pub(crate) fn is_plain(words: &[u64]) -> bool {
+    (words[2] >> 24) as u8 == 0
+}
+
+/// Whether two commands at the fronts of these have one object, kind, rank, length and flags.
+#[inline]
+pub(crate) fn are_alike(one: &[u64], other: &[u64]) -> bool {
+    one[2] == other[2] && one[0] as u32 == other[0] as u32
+}
+
+/// Has the processor fetch what lies some lines behind a place.
+#[inline(always)]
+pub(crate) fn fetch_ahead(words: &[u64], at: usize) {
+    const AHEAD: usize = 128;
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch never faults, wherever it points.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(words.as_ptr().wrapping_add(at + AHEAD).cast());
+    }
+}
+
+/// The header at the front of a command's words.
+#[inline(always)]
+pub(crate) fn header(words: &[u64]) -> &Header {
+    let words = words
+        .first_chunk::<HEADER_WORDS>()
+        .expect("a command has a header");
+    // SAFETY: words of commands are made by `header_words` and `complete`, or by `void_words`: their layout is that of
+    // `Header` with a valid rank, as asserted above. Length and flags lie in its padding.
+    unsafe { &*words.as_ptr().cast::<Header>() }
+}
+
+/// Reads the command at the front of `words`, which is not [plain](is_plain); also says how many words it takes. `None`
+/// for unused room.
 ///
 /// # Safety
 /// `words` begins with a command that was written by this module, with a parcel of type `P` if it has one, and its
 /// pointers are owned by the caller, who gives them up. Data that was spilled is pushed to `spills`, which must live,
 /// without being touched, for `'a`.
-#[inline(always)]
+#[cold]
 pub(crate) unsafe fn take<'a, P>(
     words: &'a [u64],
     spills: &mut Vec<Spill>,
 ) -> (usize, Option<Command<'a, P>>) {
     let len = command_len(words);
     let flags = (words[2] >> 24) as u8;
-    // SAFETY: the words were written by `header_words` or `void_words`, whose layout is that of `Header` with a valid
-    // rank, as asserted above; `command_len` has checked that there are three.
-    let header = unsafe { words.as_ptr().cast::<Header>().read() };
     let data = &words[HEADER_WORDS..len];
-    if flags == 0 {
-        return (
-            len,
-            Some(Command {
-                header,
-                words: data,
-                parcel: None,
-            }),
-        );
-    }
     // SAFETY: handed through from the caller.
-    (len, unsafe { take_pointers(flags, header, data, spills) })
+    (len, unsafe {
+        take_pointers(flags, *header(words), data, spills)
+    })
 }
 
-/// The part of [`take`] for commands with pointers.
+/// What [`take`] makes of flags and data.
 ///
 /// # Safety
 /// As for [`take`].
-#[cold]
 unsafe fn take_pointers<'a, P>(
     flags: u8,
     header: Header,
@@ -187,6 +211,10 @@ unsafe fn take_pointers<'a, P>(
 pub(crate) unsafe fn drop_commands<P>(mut words: &[u64]) {
     let mut spills = Vec::new();
     while !words.is_empty() {
+        if is_plain(words) {
+            words = &words[command_len(words)..];
+            continue;
+        }
         // SAFETY: handed through; the command, and with it the data, is dropped before the spills are.
         let (len, command) = unsafe { take::<P>(words, &mut spills) };
         drop(command);

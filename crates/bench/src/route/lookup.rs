@@ -1,14 +1,15 @@
 //! Commands that do something: each looks up one key in the index of the AEU that it is sent to. All of a group are
 //! looked up as one batch, which is what sending them together is for.
 
-use super::{BURST, COMMAND_WORDS, DATA, header};
+use super::{BURST, COMMAND_WORDS, DATA, header, race};
 use eris_aeu::{AeuContext, Group, Handler, Panicked, Slice};
 use eris_index::Art;
-use eris_numa::{HugePages, Memory, Topology};
+use eris_numa::{HugePages, Memory, PinError, Topology};
 use eris_route::{BufferSizes, Endpoint};
 use eris_types::{AeuId, ObjectId};
 use std::hint::black_box;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Keys of each AEU.
 const KEYS: u64 = 1 << 20;
@@ -32,6 +33,34 @@ pub(super) fn trees(topology: &Topology) -> Result<Vec<Arc<Art<u64>>>, String> {
         Ok(Arc::new(tree))
     });
     trees.collect()
+}
+
+/// Lookups per second of threads that look up keys of their own, without any routing.
+pub(super) fn alone(
+    topology: &Topology,
+    time: Duration,
+    trees: &[Arc<Art<u64>>],
+) -> Result<f64, PinError> {
+    let keys_at_once = BURST * trees.len();
+    race(topology, time, |place| {
+        let tree = &trees[place.aeu.index()];
+        let mut state = u64::from(place.aeu.0);
+        let (mut keys, mut values) = (Vec::new(), Vec::new());
+        move || {
+            keys.clear();
+            keys.extend((0..keys_at_once).map(|_| key(place.aeu.0, next(&mut state) % KEYS)));
+            values.clear();
+            values.resize(keys.len(), None);
+            tree.get_many(&keys, &mut values);
+            black_box(values.iter().flatten().count())
+        }
+    })
+}
+
+/// The next random number.
+fn next(state: &mut u64) -> u64 {
+    *state = state.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(1);
+    *state >> 32
 }
 
 /// An AEU that asks for keys of all AEUs in its task, and looks up what it is asked for.
@@ -76,11 +105,7 @@ impl Handler for Lookups {
         let aeus = cx.topology().aeus().len() as u16;
         for _ in 0..BURST.max(self.sizes.outgoing / COMMAND_WORDS) {
             for to in 0..aeus {
-                self.state = self
-                    .state
-                    .wrapping_mul(0x5851_F42D_4C95_7F2D)
-                    .wrapping_add(1);
-                let wanted = key(to, (self.state >> 32) % KEYS);
+                let wanted = key(to, next(&mut self.state) % KEYS);
                 let words = [wanted; DATA];
                 cx.send(
                     Endpoint::aeu(AeuId(to)),
