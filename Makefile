@@ -165,7 +165,7 @@ nightly: cargo ## the long version: 10,000 seeds, ten minutes of torture, Miri, 
 
 # ---- measurement -----------------------------------------------------------------------------------------------------
 
-.PHONY: rivals bench-machine bench-route bench-index bench-misses bench-balance bench-moves bench-statement bench-keys bench-atomics bench-copy bench-busy bench-sharing bench-pushpull bench-scan bench-chunk bench-together bench-ssb bench-record
+.PHONY: rivals bench-machine bench-route bench-index bench-misses bench-balance bench-moves bench-statement bench-keys bench-atomics bench-placement bench-copy bench-busy bench-sharing bench-pushpull bench-scan bench-chunk bench-together bench-ssb bench-record
 bench-machine: build ## bandwidths and latencies of this machine
 	$(ERIS) machine
 
@@ -199,6 +199,9 @@ bench-atomics: build ## one counter and one latch that all threads want, by way 
 bench-pushpull: build ## operations pushed to the data, or data pulled to them, over a paced link, beside the cost model
 	$(ERIS) bench pushpull
 
+bench-placement: build ## where data lies, on machines that are imitated
+	$(ERIS) bench placement
+
 bench-copy: build ## copies between nodes and double-buffered scans, by engine, block and link
 	$(ERIS) bench copy
 
@@ -231,6 +234,8 @@ bench-record: build rivals ## run all without a peer and keep the raw numbers in
 	$(ERIS) bench atomics --json > $(RESULTS)/atomics.json
 	$(ERIS) bench copy --json > $(RESULTS)/copy.json
 	$(ERIS) bench busy --json > $(RESULTS)/busy.json
+	$(ERIS) bench placement --json > $(RESULTS)/placement.json
+	$(ERIS) bench pushpull --over nodes --json > $(RESULTS)/pushpull-nodes.json
 	$(ERIS) bench sharing --json > $(RESULTS)/sharing.json
 	$(ERIS) bench pushpull --json > $(RESULTS)/pushpull.json
 	$(ERIS) bench scan --json > $(RESULTS)/scan.json

@@ -15,6 +15,7 @@ pub mod busy;
 pub mod copy;
 pub mod index;
 pub mod machine;
+pub mod placement;
 pub mod plot;
 pub mod pushpull;
 pub mod report;

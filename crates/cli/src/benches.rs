@@ -11,6 +11,7 @@ use eris_bench::busy::{self, BusyBenchError, BusyOptions};
 use eris_bench::copy::{self, CopyBenchError, CopyOptions};
 use eris_bench::index::{self, IndexBenchError, IndexOptions, IndexPart};
 use eris_bench::machine::{self, GivenMachine, MachineError};
+use eris_bench::placement::{self, PlacementBenchError, PlacementOptions};
 use eris_bench::pushpull::{self, PushPullOptions};
 use eris_bench::report::BenchReport;
 use eris_bench::route::{self, RouteBenchError, RouteOptions};
@@ -36,6 +37,9 @@ pub enum BenchError {
     /// The machine could not be measured.
     #[error(transparent)]
     Machine(#[from] MachineError),
+    /// Where data lies could not be measured.
+    #[error(transparent)]
+    Placement(#[from] PlacementBenchError),
     /// Statements at the same time could not be measured.
     #[error(transparent)]
     Sharing(#[from] SharingBenchError),
@@ -148,6 +152,10 @@ pub fn run(settings: Settings, bench: &BenchCommand, runtime: &Runtime) -> Resul
                 over_nodes: over.is_some(),
             };
             (pushpull::run(&settings.topology, options), output)
+        }
+        BenchCommand::Placement(output) => {
+            let options = PlacementOptions { runs: RUNS };
+            (placement::run(&settings.topology, options)?, output)
         }
         BenchCommand::Copy(BenchCopy { rows, output }) => {
             let options = CopyOptions {

@@ -23,6 +23,13 @@ pub enum BenchCommand {
     )]
     PushPull(BenchPushPull),
 
+    /// Where data lies, and what that costs on a machine that is imitated: scans and lookups
+    #[command(
+        after_help = "The machine is that of ERIS_MACHINE, or else those of the ERIS paper one after the other.\n\n\
+                      Examples:\n  eris bench placement\n  ERIS_MACHINE=eris-amd eris bench placement --json"
+    )]
+    Placement(JsonFlag),
+
     /// Copies between nodes, and double-buffered scans of another node's memory
     #[command(
         after_help = "Links are those of this machine, or paced as those of another one. On one node these are those of the ERIS paper's SGI.\n\n\
