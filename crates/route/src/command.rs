@@ -40,6 +40,11 @@ pub struct Header {
     pub rank: Rank,
 }
 
+impl Header {
+    /// Words that it takes in a buffer.
+    pub const WORDS: usize = 3;
+}
+
 /// A received command. Its words lie in the inbox buffer and are valid until the next receive.
 ///
 /// A parcel is what is too large or too typed to be copied: it travels as a pointer, and whoever holds the command owns

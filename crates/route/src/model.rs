@@ -17,10 +17,14 @@ fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
     builder.check(model);
 }
 
-/// An inbox has room for two small commands of rank `Control`, or one of rank `Client`.
 fn router<P: Send + 'static>() -> Arc<Router<P>> {
+    router_of(1)
+}
+
+/// An inbox has room for two small commands of rank `Control`, or one of rank `Client`.
+fn router_of<P: Send + 'static>(aeus: usize) -> Arc<Router<P>> {
     Router::new(
-        1,
+        aeus,
         BufferSizes {
             outgoing: 6,
             aeu_inbox: 12,
@@ -146,6 +150,63 @@ fn a_late_reply_never_reaches_the_successor() {
             assert!(successor.receive().into_iter().flatten().next().is_none());
         }
         assert_eq!(dropped.load(Ordering::Relaxed), 1);
+    });
+}
+
+/// The life of multicast commands: written once, read once by each target, and gone from the sender's buffer with the
+/// last target. Later commands find no room at first where nobody has read the earlier ones. The third target does
+/// not exist.
+#[test]
+fn a_multicast_is_read_once_by_each_target_and_then_forgotten() {
+    check(2, || {
+        let router = router_of(2);
+        let mut owners = [0, 1].map(|id| router.aeu_port(AeuId(id)));
+        let mut outgoing = Outgoing::new(router.clone());
+        let sender = thread::spawn(move || {
+            for callback in 0..3 {
+                let targets = [0, 1, 2].map(AeuId);
+                let parcel: Option<fn()> = None;
+                outgoing.multicast(targets, header(3, callback), &[callback; 3], parcel);
+            }
+            while outgoing.flush() == FlushState::Held {
+                thread::yield_now();
+            }
+            assert!(outgoing.has_no_multicast(), "commands are kept for nobody");
+            assert_eq!(outgoing.traffic().rejected, 3);
+        });
+        for owner in &mut owners {
+            assert_eq!(receive_all(owner, 3), [0, 1, 2]);
+        }
+        sender.join().unwrap();
+    });
+}
+
+/// What is too large to be inline is copied for each target. A target that closes drops its copy, the other one reads
+/// its own.
+#[test]
+fn a_target_that_goes_leaves_the_multicast_to_the_others() {
+    check(2, || {
+        let router = router_of(2);
+        let mut stays = router.aeu_port(AeuId(0));
+        let goes = router.aeu_port(AeuId(1));
+        let mut outgoing = Outgoing::new(router.clone());
+        let sender = thread::spawn(move || {
+            let parcel: Option<fn()> = None;
+            outgoing.multicast([AeuId(0), AeuId(1)], header(3, 7), &[7; 20], parcel);
+            assert_eq!(outgoing.flush(), FlushState::Empty, "delivered or rejected");
+            assert!(outgoing.has_no_multicast(), "commands are kept for nobody");
+        });
+        drop(goes);
+        let mut seen = 0;
+        while seen == 0 {
+            for command in stays.receive().into_iter().flatten() {
+                assert_eq!(command.words, [7; 20]);
+                seen += 1;
+            }
+            thread::yield_now();
+        }
+        assert_eq!(seen, 1);
+        sender.join().unwrap();
     });
 }
 

@@ -294,6 +294,13 @@ impl<P> Outgoing<P> {
         self.congested
     }
 
+    /// Whether no multicast command is kept.
+    #[cfg(test)]
+    pub(crate) fn has_no_multicast(&self) -> bool {
+        let multicast = &self.buffers.multicast;
+        multicast.references == 0 && multicast.entries.is_empty() && multicast.words.is_empty()
+    }
+
     /// What went through.
     pub fn traffic(&self) -> Traffic {
         self.buffers.traffic

@@ -378,6 +378,7 @@ proptest! {
             }
         }
         prop_assert_eq!(seen, sent);
+        prop_assert!(ports.iter_mut().all(|port| port.outgoing().has_no_multicast()));
         drop(ports);
         prop_assert_eq!(live.count(), 0);
     }

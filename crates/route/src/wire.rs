@@ -23,7 +23,7 @@ use crate::{Command, Header};
 use std::mem::offset_of;
 
 /// Words of a header without parcel.
-pub(crate) const HEADER_WORDS: usize = 3;
+pub(crate) const HEADER_WORDS: usize = Header::WORDS;
 /// Words of the largest command that is not inline: header, parcel, pointer and length of the spilled data.
 pub(crate) const MIN_BUFFER_WORDS: usize = HEADER_WORDS + 3;
 
