@@ -116,6 +116,10 @@ test-numa: build ## where pages really lie, on a machine with four NUMA nodes, e
 	@mkdir -p $(NOTES)
 	@ERIS=$(ERIS) ERIS_CACHE=$(ERIS_CACHE) CI=$(CI) python3 -u tests/numa/pages.py $(NUMA) | tee $(NOTES)/numa.log
 
+.PHONY: test-links
+test-links: build ## what eris.traffic counts beside the processor's counters, where perf may read these
+	ERIS=$(ERIS) tests/numa/links.sh
+
 .PHONY: test-oracle
 test-oracle: build ## the same data and queries in DuckDB, results compared
 	@mkdir -p $(NOTES) && rm -f $(NOTES)/oracle.log

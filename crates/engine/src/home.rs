@@ -125,7 +125,7 @@ impl Home for Engine {
     }
 
     fn traffic(&self) -> Vec<Traffic> {
-        self.shared().remote.traffic()
+        self.shared().traffic()
     }
 
     fn paced_as(&self) -> Option<String> {

@@ -9,6 +9,7 @@ pub(crate) mod keys;
 pub(crate) mod lists;
 pub(crate) mod message;
 pub(crate) mod objects;
+pub(crate) mod payload;
 pub(crate) mod repartition;
 pub(crate) mod report;
 pub(crate) mod request;

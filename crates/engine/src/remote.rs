@@ -5,6 +5,11 @@
 //!                                        │
 //!                                     traffic[0][1][kind]            bytes and requests
 //! ```
+//!
+//! Chunks that are scanned, or copied to another owner, are counted here. What AEUs send each other is counted by the
+//! sender, with its other counters. What clients send and get is counted by them: see [`clients`].
+
+pub(crate) mod clients;
 
 use arc_swap::ArcSwap;
 use crossbeam_utils::CachePadded;
@@ -104,10 +109,17 @@ impl Remote {
         if source == home || bytes == 0 {
             return Arrival::NOW;
         }
-        let count = &self.traffic[self.pair(source, home)][kind as usize];
-        count.requests.fetch_add(1, Relaxed);
-        count.bytes.fetch_add(bytes, Relaxed);
+        self.note(source, home, kind, bytes);
         self.links.request(source, home, bytes)
+    }
+
+    /// Counts bytes that an AEU of `source` reads from `home`. Nothing within a node.
+    pub fn note(&self, source: NodeId, home: NodeId, kind: TrafficKind, bytes: u64) {
+        if source != home && bytes > 0 {
+            let count = &self.traffic[self.pair(source, home)][kind as usize];
+            count.requests.fetch_add(1, Relaxed);
+            count.bytes.fetch_add(bytes, Relaxed);
+        }
     }
 
     /// What has crossed so far, pairs and kinds without any left out.

@@ -56,6 +56,13 @@ pub fn give_way() {
     unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, LAST) };
 }
 
+/// The CPU on which the calling thread runs at this moment, if the operating system says so.
+pub fn current_cpu() -> Option<u32> {
+    // SAFETY: it takes nothing and only returns a number.
+    let cpu = unsafe { libc::sched_getcpu() };
+    u32::try_from(cpu).ok()
+}
+
 /// The CPUs on which the calling thread may run, ascending. The kernel has already applied the cgroup's cpuset to it.
 ///
 /// # Errors

@@ -63,7 +63,7 @@ mod speeds;
 mod sysfs;
 mod topology;
 
-pub use affinity::{PinError, give_way, pin_current_thread};
+pub use affinity::{PinError, current_cpu, give_way, pin_current_thread};
 pub use budget::{Budget, Cause, OutOfMemory, Reservation};
 pub use buffer::{Buffer, Plain};
 pub use bytes::{Bytes, ParseBytesError};

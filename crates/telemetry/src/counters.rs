@@ -1,6 +1,7 @@
 //! The counters of an AEU, and those of all.
 
 use crate::counter::Counter;
+use crate::crossed::Crossed;
 use crate::snapshot::{AeuSnapshot, Snapshot};
 use crate::{RANKS, snapshot};
 use crossbeam_utils::CachePadded;
@@ -18,6 +19,8 @@ macro_rules! counters {
         #[derive(Debug, Default)]
         pub struct AeuCounters {
             $($(#[$doc])* pub $name: counters!(@counter $kind),)*
+            /// What it has sent to other nodes. Not part of a snapshot: it is of another form. Written by the AEU.
+            pub crossed: Crossed,
         }
 
         impl AeuCounters {

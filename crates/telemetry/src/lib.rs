@@ -17,10 +17,12 @@
 
 mod counter;
 mod counters;
+mod crossed;
 mod snapshot;
 
 pub use counter::Counter;
 pub use counters::{AeuCounters, Telemetry};
+pub use crossed::{Amount, Crossed, TRAFFIC_KINDS};
 pub use snapshot::{AeuSnapshot, Snapshot};
 
 /// Number of command ranks that are counted apart: client, scan, reply, control, in this order.

@@ -1,7 +1,7 @@
 //! Counters keep apart by AEU and rank, add up, and can be read while they are written.
 
 use eris_telemetry::{AeuSnapshot, Snapshot, Telemetry};
-use eris_types::AeuId;
+use eris_types::{AeuId, NodeId};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 #[test]
@@ -103,4 +103,16 @@ fn neighbours_share_no_cache_line() {
     assert!(
         address(1) - address(0) >= size_of::<eris_telemetry::AeuCounters>().next_multiple_of(64)
     );
+}
+
+#[test]
+fn what_crosses_is_counted_by_node_and_kind() {
+    let telemetry = Telemetry::new(1);
+    let crossed = &telemetry.of(AeuId(0)).crossed;
+    assert_eq!(crossed.read().count(), 0);
+    for (node, kind, bytes) in [(2, 1, 100), (0, 7, 5), (2, 1, 11)] {
+        crossed.add(3, NodeId(node), kind, bytes);
+    }
+    let all: Vec<_> = crossed.read().collect();
+    assert_eq!(all, [(NodeId(0), 7, 1, 5), (NodeId(2), 1, 2, 111)]);
 }

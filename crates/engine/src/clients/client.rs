@@ -5,8 +5,9 @@ use crate::protocol::answers::{Panicked, Rejected};
 use crate::protocol::callback::{Callback, QuestionId};
 use crate::protocol::lists::Parcel;
 use crate::protocol::lists::ToClient;
-use crate::protocol::message::{List, Message, header};
+use crate::protocol::message::{List, Message, command_bytes, header};
 use crate::protocol::request::Request;
+use crate::remote::clients::ClientCrossing;
 use eris_aeu::{Aeu, Handler, Session};
 use eris_route::{Command, Endpoint, FlushState};
 use eris_types::{AeuId, ObjectId};
@@ -26,6 +27,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) struct Client {
     /// `None` once it was given back.
     session: Option<Box<Session<Parcel>>>,
+    /// Where there is more than one node.
+    crossing: Option<ClientCrossing>,
 }
 
 /// An answer that has come.
@@ -36,12 +39,20 @@ pub(crate) struct ReceivedAnswer {
 }
 
 impl ReceivedAnswer {
-    fn of(command: Command<'_, Parcel>) -> Self {
+    fn of(command: Command<'_, Parcel>, crossing: Option<&ClientCrossing>) -> Self {
         let header = command.header;
+        let (words, has_parcel) = (command.words.len(), command.parcel.is_some());
+        let answer = ToClient::unpack(header.kind, command.words, command.parcel);
+        if let Some(crossing) = crossing
+            && let Some(node) = header.sender.as_aeu().and_then(|aeu| crossing.other(aeu))
+        {
+            let (kind, payload) = answer.traffic();
+            crossing.received(node, kind, command_bytes(words, has_parcel) + payload);
+        }
         ReceivedAnswer {
             sender: header.sender,
             callback: header.callback,
-            answer: ToClient::unpack(header.kind, command.words, command.parcel),
+            answer,
         }
     }
 
@@ -65,9 +76,10 @@ impl ReceivedAnswer {
 }
 
 impl Client {
-    pub fn new(session: Box<Session<Parcel>>) -> Self {
+    pub fn new(session: Box<Session<Parcel>>, crossing: Option<ClientCrossing>) -> Self {
         Client {
             session: Some(session),
+            crossing,
         }
     }
 
@@ -93,8 +105,15 @@ impl Client {
         request: R,
     ) {
         let header = header::<R>(object, self.endpoint(), callback);
+        let crossing = self.crossing.as_ref();
+        let crosses = crossing.and_then(|crossing| Some((crossing, crossing.other(aeu)?)));
+        let payload = crosses.map_or(0, |_| request.payload());
         let mut packed = request.pack();
         let (words, parcel) = packed.take();
+        if let Some((crossing, node)) = crosses {
+            let bytes = command_bytes(words.len(), parcel.is_some()) + payload;
+            crossing.sent(node, R::TRAFFIC, bytes);
+        }
         let outgoing = self.session().port().outgoing();
         outgoing.send(Endpoint::aeu(aeu), header, words, parcel);
     }
@@ -171,33 +190,40 @@ impl Client {
 
     /// Blocks the thread until answers have come, and passes them to `take`.
     pub fn wait(&mut self, mut take: impl FnMut(ReceivedAnswer)) {
-        let session = self.session();
+        let Client { session, crossing } = self;
+        let session = session.as_mut().expect("used before it is given back");
+        let crossing = crossing.as_ref();
         for _ in 0..SPINS {
             let _ = session.flush();
             let mut received = session.try_receive().into_iter().flatten().peekable();
             if received.peek().is_some() {
-                return received.map(ReceivedAnswer::of).for_each(take);
+                return received
+                    .map(|command| ReceivedAnswer::of(command, crossing))
+                    .for_each(take);
             }
             drop(received);
             (0..PAUSES).for_each(|_| std::hint::spin_loop());
         }
         loop {
             if let Some(received) = session.receive(PATIENCE) {
-                return received.map(ReceivedAnswer::of).for_each(&mut take);
+                return received
+                    .map(|command| ReceivedAnswer::of(command, crossing))
+                    .for_each(&mut take);
             }
         }
     }
 
     /// Passes every answer that has come to `take`. Without any it says so, and `cx` is woken when there is one.
     pub fn poll(&mut self, cx: &mut Context<'_>, mut take: impl FnMut(ReceivedAnswer)) -> bool {
-        let session = self.session();
+        let Client { session, crossing } = self;
+        let session = session.as_mut().expect("used before it is given back");
         // What is held goes on when there is room: a pending session is woken then, too.
         let _ = session.flush();
         if session.poll_ready(cx).is_pending() {
             return false;
         }
         for command in session.try_receive().into_iter().flatten() {
-            take(ReceivedAnswer::of(command));
+            take(ReceivedAnswer::of(command, crossing.as_ref()));
         }
         true
     }

@@ -9,11 +9,13 @@ use crate::object::write_lock::ExclusiveWrite;
 use crate::protocol::lists::Parcel;
 use crate::protocol::objects::CollectGarbage;
 use crate::remote::Remote;
+use crate::remote::clients::ClientTraffic;
 use crate::sequencer::Sequencer;
 use crate::tasks::owner::Owner;
 use arc_swap::ArcSwap;
 use eris_aeu::{Runtime, Session};
 use eris_atomics::{Lock, Pool};
+use eris_home::{Traffic, TrafficKind};
 use eris_machine::{Here, best_way};
 use eris_numa::{HugePages, Memory, Profile, Topology};
 use eris_route::{RouteError, Router};
@@ -38,6 +40,8 @@ pub(crate) struct EngineState {
     pub remote: Arc<Remote>,
     /// What becomes known of the machine.
     pub machine: Arc<Here>,
+    /// What clients send and get; `None` on one node.
+    client_traffic: Option<Arc<ClientTraffic>>,
     router: Arc<Router<Parcel>>,
     /// The AEUs' threads; `None` where AEUs are stepped by hand.
     pub runtime: Option<Runtime<Owner>>,
@@ -75,6 +79,7 @@ impl EngineState {
         let machine = Here::new(Arc::clone(&topology), memory.clone(), learned);
         EngineState {
             machine: Arc::new(machine),
+            client_traffic: ClientTraffic::new(&topology),
             topology,
             memory,
             huge_pages,
@@ -162,7 +167,44 @@ impl EngineState {
             Some(session) => session,
             None => Box::new(Session::new(self.router.session().map_err(too_busy)?)),
         };
-        Ok(Client::new(session))
+        let crossing = self.client_traffic.as_ref();
+        let crossing = crossing.map(|all| all.here(session.endpoint().to_bits().into()));
+        Ok(Client::new(session, crossing))
+    }
+
+    /// What has crossed from node to node so far, by pair and kind.
+    pub fn traffic(&self) -> Vec<Traffic> {
+        let mut all = self.remote.traffic();
+        all.extend(self.client_traffic.iter().flat_map(|all| all.traffic()));
+        let counters = self.runtime.iter().flat_map(|runtime| {
+            let places = self.topology.aeus().iter();
+            places.map(|place| (place.node, &runtime.telemetry().of(place.aeu).crossed))
+        });
+        for (home, crossed) in counters {
+            all.extend(
+                crossed
+                    .read()
+                    .map(|(source, kind, requests, bytes)| Traffic {
+                        source,
+                        home,
+                        kind: TrafficKind::ALL[kind],
+                        requests,
+                        bytes,
+                    }),
+            );
+        }
+        let place = |traffic: &Traffic| (traffic.source, traffic.home, traffic.kind as usize);
+        all.sort_by_key(place);
+        all.dedup_by(|next, sum| {
+            let is_same = place(next) == place(sum);
+            if is_same {
+                sum.requests += next.requests;
+                sum.bytes += next.bytes;
+            }
+            is_same
+        });
+        all.retain(|traffic| traffic.requests > 0);
+        all
     }
 
     /// Keeps the client's session for the next statement; nothing may still be on its way to it.

@@ -10,11 +10,16 @@
 
 use super::callback::Callback;
 use super::lists::Parcel;
+use super::payload::Payload;
 use super::request::Request;
 use super::words::Words;
 use eris_aeu::AeuContext;
+use eris_home::TrafficKind;
 use eris_route::{Endpoint, Header, Rank};
+use eris_telemetry::TRAFFIC_KINDS;
 use eris_types::ObjectId;
+
+const _: () = assert!(TrafficKind::ALL.len() <= TRAFFIC_KINDS);
 
 /// What an AEU's handler and its tasks send with; `T` are the tasks.
 pub(crate) type Context<'a, T> = AeuContext<'a, T, Parcel>;
@@ -24,14 +29,34 @@ pub(crate) trait Message: Sized {
     /// Commands of one object and one kind are executed as one group.
     const KIND: u16;
     const RANK: Rank;
+    /// What it counts as when it goes to another node.
+    const TRAFFIC: TrafficKind;
+
+    /// Bytes beside the command's that its receiver reads from the sender's memory.
+    fn payload(&self) -> u64;
 
     fn pack(self) -> Packed;
+}
+
+/// The bytes of a command, and of the box that a parcel is in.
+pub(crate) fn command_bytes(words: usize, has_parcel: bool) -> u64 {
+    let words = Header::WORDS + words + usize::from(has_parcel);
+    let parcel = if has_parcel { size_of::<Parcel>() } else { 0 };
+    (words * size_of::<u64>() + parcel) as u64
+}
+
+/// The payload of a parcel.
+pub(crate) fn payload_of(parcel: &impl Payload) -> u64 {
+    parcel.bytes()
 }
 
 /// All that one kind of receiver may get.
 pub(crate) trait List: Sized {
     /// The message of a command.
     fn unpack(kind: u16, words: &[u64], parcel: Option<Box<Parcel>>) -> Self;
+
+    /// What the message counts as, and its payload.
+    fn traffic(&self) -> (TrafficKind, u64);
 }
 
 /// A message of a list.
@@ -74,16 +99,19 @@ impl Packed {
 /// The list of what one kind of receiver may get: an enum, the kind of each of its messages, and how they are packed
 /// and unpacked.
 ///
-/// A row names a message, and whether it travels as `words` or as a `parcel`. In a list of `requests` each message must
-/// be a [`Request`], which has a rank. In a list of `answers` the row names the rank.
+/// A row names a message, whether it travels as `words` or as a `parcel`, and what it counts as between nodes. In a
+/// list of `requests` each message must be a [`Request`], which has a rank. In a list of `answers` the row names the
+/// rank.
 macro_rules! messages {
     (
         $(#[$meta:meta])*
-        requests enum $list:ident, $kind:ident from $first:literal { $($name:ident: $form:ident),* $(,)? }
+        requests enum $list:ident, $kind:ident from $first:literal {
+            $($name:ident: $form:ident $traffic:ident),* $(,)?
+        }
     ) => {
         messages! {
             @list $(#[$meta])* $list, $kind, $first,
-            $($name: $form <$name as $crate::protocol::request::Request>::RANK;)*
+            $($name: $form $traffic <$name as $crate::protocol::request::Request>::RANK;)*
         }
 
         impl $kind {
@@ -99,16 +127,16 @@ macro_rules! messages {
     (
         $(#[$meta:meta])*
         answers enum $list:ident, $kind:ident from $first:literal {
-            $($name:ident: $form:ident $rank:ident),* $(,)?
+            $($name:ident: $form:ident $traffic:ident $rank:ident),* $(,)?
         }
     ) => {
         messages! {
-            @list $(#[$meta])* $list, $kind, $first, $($name: $form eris_route::Rank::$rank;)*
+            @list $(#[$meta])* $list, $kind, $first, $($name: $form $traffic eris_route::Rank::$rank;)*
         }
     };
     (
         @list $(#[$meta:meta])* $list:ident, $kind:ident, $first:literal,
-        $($name:ident: $form:ident $rank:expr;)*
+        $($name:ident: $form:ident $traffic:ident $rank:expr;)*
     ) => {
         $(#[$meta])*
         pub(crate) enum $list {
@@ -123,6 +151,11 @@ macro_rules! messages {
         $(impl $crate::protocol::message::Message for $name {
             const KIND: u16 = $first + $kind::$name as u16;
             const RANK: eris_route::Rank = $rank;
+            const TRAFFIC: eris_home::TrafficKind = eris_home::TrafficKind::$traffic;
+
+            fn payload(&self) -> u64 {
+                messages!(@payload $form self)
+            }
 
             fn pack(self) -> $crate::protocol::message::Packed {
                 messages!(@pack $form $list $name self)
@@ -149,7 +182,20 @@ macro_rules! messages {
                 $(messages!(@unpack $form $list $name kind words);)*
                 unreachable!("no message of kind {kind} has no parcel")
             }
+
+            fn traffic(&self) -> (eris_home::TrafficKind, u64) {
+                use $crate::protocol::message::Message;
+                match self {
+                    $($list::$name(message) => ($name::TRAFFIC, message.payload()),)*
+                }
+            }
         }
+    };
+    (@payload words $message:ident) => {
+        0
+    };
+    (@payload parcel $message:ident) => {
+        $crate::protocol::message::payload_of($message)
     };
     (@pack words $list:ident $name:ident $message:ident) => {
         $crate::protocol::message::Packed::of_words(&$message)
@@ -221,7 +267,17 @@ pub(super) fn send_answer<T, M: Message>(
 }
 
 fn send_with<T, M: Message>(cx: &mut Context<'_, T>, to: Endpoint, header: Header, message: M) {
+    // What goes to a client, the client counts.
+    let other = to.as_aeu().map(|aeu| cx.topology().node_of(aeu));
+    let crosses = other.filter(|node| *node != cx.node());
+    let payload = crosses.map_or(0, |_| message.payload());
     let mut packed = message.pack();
     let (words, parcel) = packed.take();
+    if let Some(node) = crosses {
+        let bytes = command_bytes(words.len(), parcel.is_some()) + payload;
+        let nodes = cx.topology().nodes().len();
+        let crossed = &cx.counters().crossed;
+        crossed.add(nodes, node, M::TRAFFIC as usize, bytes);
+    }
     cx.send(to, header, words, parcel);
 }

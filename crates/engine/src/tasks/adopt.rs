@@ -10,6 +10,7 @@ use crate::protocol::asked::Asked;
 use crate::protocol::message::Context;
 use crate::protocol::statements::Adopt;
 use eris_aeu::Slice;
+use eris_home::TrafficKind;
 use eris_store::Adoption;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -24,12 +25,18 @@ pub(crate) struct AdoptTask {
 }
 
 impl AdoptTask {
-    pub fn new(adopt: Adopt, asked: Asked<Adopt>) -> Self {
+    pub fn new(adopt: Adopt, asked: Asked<Adopt>, owner: &Owner) -> Self {
         let OfferedChunk {
+            owner: before,
             chunk,
             living,
             plain,
         } = adopt.offered;
+        if !adopt.is_linked {
+            let node = |aeu| owner.topology.node_of(aeu);
+            let bytes = chunk.bytes() as u64;
+            (owner.remote).note(node(owner.aeu), node(before), TrafficKind::Move, bytes);
+        }
         AdoptTask {
             object: adopt.object,
             statement: adopt.statement,

@@ -86,7 +86,8 @@ impl Owner {
             }
             ToOwner::Adopt(adopt) => {
                 let asked = Asked::by(&adopt, header);
-                cx.spawn(Task::Adopt(Box::new(AdoptTask::new(adopt, asked))));
+                let task = AdoptTask::new(adopt, asked, self);
+                cx.spawn(Task::Adopt(Box::new(task)));
             }
             ToOwner::Delete(delete) => self.delete(&delete, Asked::by(&delete, header), cx),
             ToOwner::Check(check) => {

@@ -1,5 +1,5 @@
 //! `eris.placement`: on which of the machine's nodes the memory of tables really lies, and what lies elsewhere because
-//! its node was full. `eris.traffic`: what nodes read from others' memory.
+//! its node was full. `eris.traffic`: what nodes get from others.
 
 use crate::context::StatementContext;
 use crate::error::SqlError;
@@ -37,7 +37,7 @@ const PLACEMENT: SystemTable = SystemTable {
 const TRAFFIC: SystemTable = SystemTable {
     name: "traffic",
     columns: &[
-        // The node that read, and the one whose memory it was.
+        // The node that got it, and the one from whose memory it came.
         ("source_node", Number),
         ("home_node", Number),
         ("kind", Text),
@@ -49,7 +49,7 @@ const TRAFFIC: SystemTable = SystemTable {
     rows: |context| ready(Ok(traffic(context))).boxed(),
 };
 
-/// One row per pair of nodes and kind of reading, if there was any since the start.
+/// One row per pair of nodes and kind of traffic, if there was any since the start.
 fn traffic(context: &StatementContext) -> Vec<Vec<Cell>> {
     let paced = context.home.paced_as();
     let traffic = context.home.traffic().into_iter();

@@ -3,11 +3,14 @@
 use super::Partition;
 use eris_column::Selection;
 use eris_store::{Chunk, Segment};
+use eris_types::AeuId;
 use std::sync::Arc;
 
 /// A chunk that may be moved.
 #[derive(Debug)]
 pub(crate) struct OfferedChunk {
+    /// Who has it now.
+    pub owner: AeuId,
     pub chunk: Arc<Chunk>,
     /// The rows that were not deleted.
     pub living: Selection,
@@ -32,6 +35,7 @@ impl Partition {
             if living.count() < 2 * left {
                 left = left.saturating_sub(living.count());
                 offered.push(OfferedChunk {
+                    owner: self.owner,
                     chunk,
                     living,
                     plain: plain.clone(),
