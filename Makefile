@@ -188,8 +188,9 @@ bench-misses: cargo ## misses of the last cache, an index shared or partitioned,
 bench-balance: build ## lookups while the workload moves, by balancing algorithm, on 32 AEUs with a share of a core each (minutes)
 	ERIS_TOPOLOGY=8x4 $(ERIS) bench balance
 
-bench-moves: cargo ## what clients keep of their rate while all that they use changes owners (two minutes)
+bench-moves: cargo ## what clients keep of their rate while all that they use changes owners (four minutes)
 	cargo run --release -p eris-engine --example moving_keys
+	cargo run --release -p eris-engine --example moving_rows
 
 bench-statement: build ## what a short statement costs
 	$(ERIS) bench statement

@@ -89,6 +89,7 @@ impl Adoption {
             columns: self.columns,
             rows,
             first: None,
+            kept: None,
         }
     }
 }

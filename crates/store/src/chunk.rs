@@ -55,6 +55,15 @@ impl Chunk {
         ids: RowIds,
         inserted: Vec<InsertedRun>,
     ) -> Self {
+        Chunk::of_ids(columns, Arc::new(ids), inserted)
+    }
+
+    /// The same of rows whose ids other chunks may have, too.
+    pub(crate) fn of_ids(
+        columns: Vec<Arc<ColumnChunk>>,
+        ids: Arc<RowIds>,
+        inserted: Vec<InsertedRun>,
+    ) -> Self {
         let rows = ids.rows();
         assert!(columns.iter().all(|column| column.rows() == rows));
         assert_eq!(inserted.last().map_or(0, |run| run.end), rows);
@@ -65,7 +74,7 @@ impl Chunk {
             rows,
             newest: inserted.iter().map(|run| run.at).max().unwrap_or_default(),
             inserted: inserted.into(),
-            ids: Arc::new(ids),
+            ids,
         }
     }
 
@@ -111,6 +120,11 @@ impl Chunk {
 
     /// The ids of the rows.
     pub fn ids(&self) -> &RowIds {
+        &self.ids
+    }
+
+    /// The same, for another chunk of these rows.
+    pub(crate) fn shared_ids(&self) -> &Arc<RowIds> {
         &self.ids
     }
 

@@ -111,6 +111,23 @@ impl DeleteVector {
         self.versions.push(DeletedVersion { at, rows, new });
     }
 
+    /// Deletes all rows of a bitmap from `at` on; says how many of them were not deleted yet. What it takes is counted
+    /// as by [`DeleteVector::delete`].
+    pub(crate) fn delete_all(&mut self, words: &[u64], at: Timestamp, budget: &Budget) -> usize {
+        let before = self.count();
+        let mut all: Box<[u64]> = words.into();
+        if let Some(newest) = self.versions.last() {
+            assert!(at >= newest.at, "versions are made in commit order");
+            let both = all.iter_mut().zip(&newest.rows.words);
+            both.for_each(|(word, older)| *word |= older);
+        }
+        let count = all.iter().map(|word| word.count_ones() as usize).sum();
+        // A commit makes one version.
+        self.versions.pop_if(|newest| newest.at == at);
+        self.push(at, all, count, budget);
+        count - before
+    }
+
     /// Forgets what no snapshot from `horizon` on takes, and makes the last of these versions the same as the newest,
     /// if that needs few words and no reader holds it.
     fn recycle(&mut self, horizon: Timestamp) -> Option<DeletedRows> {
@@ -141,6 +158,12 @@ impl DeleteVector {
     /// The newest version.
     pub(crate) fn newest(&self) -> Option<Timestamp> {
         Some(self.versions.last()?.at)
+    }
+
+    /// Whether a row is deleted by now, seen by some snapshot or not.
+    pub(crate) fn has(&self, row: usize) -> bool {
+        let newest = self.versions.last();
+        newest.is_some_and(|version| version.rows.contains(row))
     }
 
     /// Rows deleted by now, seen by some snapshot or not.

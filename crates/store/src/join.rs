@@ -81,7 +81,7 @@ impl Stored {
         horizon: Timestamp,
         budget: &Budget,
     ) -> usize {
-        let positions: Vec<usize> = self.positions(ids).collect();
+        let positions: Vec<usize> = self.living_positions(ids).collect();
         if !positions.is_empty() {
             let before = self.deletes.count();
             self.deletes
@@ -102,6 +102,12 @@ impl Stored {
             _ => &[],
         };
         here.iter().filter_map(|&id| chunk_ids.position(id))
+    }
+
+    /// The same of rows that are not deleted yet. One that is may be another owner's, or have come back in another
+    /// chunk.
+    pub fn living_positions(&self, ids: &[RowId]) -> impl Iterator<Item = usize> {
+        self.positions(ids).filter(|row| !self.deletes.has(*row))
     }
 
     /// Rows that no snapshot from `horizon` on sees.

@@ -22,7 +22,9 @@
 mod adoption;
 mod append_buffer;
 mod chunk;
+mod chunk_part;
 mod deletes;
+mod hand_over;
 mod join;
 mod rewrite;
 mod row_ids;
@@ -32,6 +34,7 @@ mod uncommitted;
 
 pub use adoption::Adoption;
 pub use chunk::{Chunk, ChunkView, InsertedRun};
+pub use chunk_part::ChunkPart;
 pub use deletes::{DeleteVector, DeletedRows};
 pub use join::Recoder;
 pub use rewrite::Rewrite;

@@ -29,7 +29,7 @@ pub struct Segment {
     /// without touching the others.
     extents: Vec<(RowId, RowId)>,
     /// What chunks and append buffer hold, kept up to date.
-    statistics: SegmentStatistics,
+    pub(crate) statistics: SegmentStatistics,
 }
 
 /// What a segment holds.
@@ -69,6 +69,15 @@ impl Segment {
             uncommitted: HashMap::new(),
             extents: Vec::new(),
             statistics: SegmentStatistics::default(),
+        }
+    }
+
+    /// An empty segment for rows that have their ids: they were another owner's, whose segment of this number may take
+    /// new rows.
+    pub fn of_others(id: SegmentId) -> Self {
+        Segment {
+            next: MOST_IDS,
+            ..Segment::new(id)
         }
     }
 
@@ -150,7 +159,7 @@ impl Segment {
             (self.uncommitted.get(&statement)).map_or(&[][..], |uncommitted| &uncommitted.deleted);
         self.places(ids).into_iter().filter_map(move |place| {
             let stored = self.at(place);
-            let positions: Vec<usize> = stored.positions(ids).collect();
+            let positions: Vec<usize> = stored.living_positions(ids).collect();
             let ids = positions.iter().map(|&row| stored.chunk.ids().get(row));
             let ids: Vec<RowId> = ids.collect();
             (!positions.is_empty()).then(|| (stored.chunk.clone(), positions, ids))
@@ -170,7 +179,7 @@ impl Segment {
         let (mut found, mut bytes) = (0, 0);
         for place in self.places(ids) {
             let stored = self.at(place);
-            let here = stored.positions(ids).count();
+            let here = stored.living_positions(ids).count();
             found += here;
             if here > 0 {
                 bytes += bitmap_bytes(stored.chunk.rows());
@@ -180,7 +189,7 @@ impl Segment {
             let reserved = budget.try_reserve(bytes as u64)?;
             let uncommitted = self.uncommitted.entry(statement).or_default();
             uncommitted.deleted.extend(ids);
-            uncommitted.reserved = Some(reserved);
+            uncommitted.reserved.push(reserved);
         }
         Ok(found as u64)
     }
@@ -199,6 +208,9 @@ impl Segment {
         };
         self.statistics.newest = self.statistics.newest.max(at);
         drop(uncommitted.reserved);
+        for part in &uncommitted.given {
+            committed.deleted += self.give_up(part, at, horizon, budget);
+        }
         for place in self.places(&uncommitted.deleted) {
             let stored = self.at_mut(place);
             let before = stored.deletes.bytes() as u64;
@@ -210,18 +222,33 @@ impl Segment {
         }
         for uncommitted in uncommitted.chunks {
             let UncommittedChunk {
-                columns, rows, few, ..
+                columns,
+                rows,
+                few,
+                kept,
+                ..
             } = uncommitted;
-            committed.inserted += rows as u64;
-            let first = uncommitted.first.unwrap_or_else(|| {
-                let first = RowId::new(self.id, self.next);
-                self.next += rows as u32;
-                first
-            });
-            let inserted = vec![InsertedRun { at, end: rows }];
-            let chunk = Chunk::sharing(columns, RowIds::from(first, rows), inserted);
-            self.statistics.bytes += chunk.bytes() as u64;
-            let stored = Stored::new(chunk);
+            let stored = match kept {
+                Some(kept) => {
+                    let stored = kept.stored(columns, at, budget);
+                    let of_others = stored.deletes.count() as u64;
+                    committed.inserted += rows as u64 - of_others;
+                    self.statistics.rows += of_others;
+                    self.statistics.deleted += of_others;
+                    stored
+                }
+                None => {
+                    committed.inserted += rows as u64;
+                    let first = uncommitted.first.unwrap_or_else(|| {
+                        let first = RowId::new(self.id, self.next);
+                        self.next += rows as u32;
+                        first
+                    });
+                    let inserted = vec![InsertedRun { at, end: rows }];
+                    Stored::new(Chunk::sharing(columns, RowIds::from(first, rows), inserted))
+                }
+            };
+            self.statistics.bytes += (stored.chunk.bytes() + stored.deletes.bytes()) as u64;
             match few {
                 true => {
                     self.extents.push(stored.extent());
@@ -340,17 +367,17 @@ impl Segment {
     /// Where a row is that the snapshot sees.
     fn find(&self, row: RowId, snapshot: Timestamp) -> Option<(usize, usize)> {
         let ids = [row];
-        let places = self.places(&ids).into_iter();
-        let mut found =
-            places.filter_map(|place| Some((place, self.at(place).positions(&ids).next()?)));
-        let (place, position) = found.next()?;
-        self.at(place)
-            .sees(snapshot, position)
-            .then_some((place, position))
+        // A row that was given away and has come back is in two chunks, of which a snapshot sees it in one.
+        self.places(&ids).into_iter().find_map(|place| {
+            let stored = self.at(place);
+            let position = stored.positions(&ids).next()?;
+            let is_seen = stored.sees(snapshot, position);
+            is_seen.then_some((place, position))
+        })
     }
 
     /// The chunks and levels that may have rows of `ids`, which ascend.
-    fn places(&self, ids: &[RowId]) -> Vec<usize> {
+    pub(crate) fn places(&self, ids: &[RowId]) -> Vec<usize> {
         let extents = self.extents.iter().enumerate();
         let having = extents.filter(|(_, (first, last))| {
             let next = ids.partition_point(|id| id < first);
@@ -359,7 +386,7 @@ impl Segment {
         having.map(|(place, _)| place).collect()
     }
 
-    fn at(&self, place: usize) -> &Stored {
+    pub(crate) fn at(&self, place: usize) -> &Stored {
         let level = place.checked_sub(self.chunks.len());
         level.map_or_else(
             || &self.chunks[place],
@@ -367,7 +394,7 @@ impl Segment {
         )
     }
 
-    fn at_mut(&mut self, place: usize) -> &mut Stored {
+    pub(crate) fn at_mut(&mut self, place: usize) -> &mut Stored {
         match place.checked_sub(self.chunks.len()) {
             None => &mut self.chunks[place],
             Some(level) => &mut self.append_buffer.levels[level],

@@ -51,10 +51,10 @@ impl Segment {
         self.all().any(lives)
             || self.uncommitted.values().any(|uncommitted| {
                 let mut chunks = uncommitted.chunks.iter();
-                chunks.any(|chunk| {
-                    chunk
-                        .first
-                        .is_some_and(|first| (first.0..first.plus(chunk.rows).0).contains(&id.0))
+                chunks.any(|chunk| match (&chunk.kept, chunk.first) {
+                    (Some(kept), _) => kept.has(id),
+                    (None, Some(first)) => (first.0..first.plus(chunk.rows).0).contains(&id.0),
+                    (None, None) => false,
                 })
             })
     }
@@ -67,8 +67,8 @@ impl Segment {
             .map(|(statement, _)| *statement)
     }
 
-    /// The uncommitted chunks of a statement, in order: their columns, and the id of their first row, if it has one
-    /// already.
+    /// The uncommitted chunks of a statement with new rows, in order: their columns, and the id of their first row, if
+    /// it has one already.
     pub fn uncommitted_rows(
         &self,
         statement: StatementId,
@@ -77,9 +77,17 @@ impl Segment {
             .uncommitted
             .get(&statement)
             .map_or(&[][..], |uncommitted| &uncommitted.chunks);
-        uncommitted
-            .iter()
-            .map(|chunk| (&chunk.columns[..], chunk.first))
+        let new = uncommitted.iter().filter(|chunk| chunk.kept.is_none());
+        new.map(|chunk| (&chunk.columns[..], chunk.first))
+    }
+
+    /// Whether a statement has rows here, uncommitted, that were another owner's and keep their ids.
+    pub fn receives_rows(&self, statement: StatementId) -> bool {
+        let uncommitted = self.uncommitted.get(&statement);
+        uncommitted.is_some_and(|uncommitted| {
+            let mut chunks = uncommitted.chunks.iter();
+            chunks.any(|chunk| chunk.kept.is_some())
+        })
     }
 
     /// Every chunk with committed rows, frozen.

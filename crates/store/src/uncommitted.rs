@@ -2,6 +2,7 @@
 //!
 //! All that can fail is done here, so that a commit cannot: values are checked, memory is allocated.
 
+use crate::chunk_part::{ChunkPart, KeptRows};
 use arrow_array::builder::NullBufferBuilder;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch};
@@ -54,8 +55,10 @@ pub(crate) struct Uncommitted {
     pub chunks: Vec<UncommittedChunk>,
     /// The rows that it deletes, ascending.
     pub deleted: Vec<RowId>,
+    /// Rows that another owner gets as they are.
+    pub given: Vec<ChunkPart>,
     /// For the delete vectors.
-    pub reserved: Option<Reservation>,
+    pub reserved: Vec<Reservation>,
 }
 
 /// A chunk but for the timestamp of its rows, which the commit decides.
@@ -67,6 +70,8 @@ pub(crate) struct UncommittedChunk {
     pub few: bool,
     /// Its first row's id, if it has been given out already.
     pub first: Option<RowId>,
+    /// Of rows that were another owner's and keep their ids.
+    pub kept: Option<KeptRows>,
 }
 
 /// Turns batches into a chunk column by column, so that its owner can do other work in between.
@@ -175,6 +180,7 @@ impl Encoder {
             columns,
             rows: self.rows,
             first: None,
+            kept: None,
         }
     }
 }

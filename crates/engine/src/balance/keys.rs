@@ -21,6 +21,8 @@ use std::time::Duration;
 
 /// Rows per second that are moved, before any were.
 pub(super) const FIRST_RATE: f64 = 3e5;
+/// Keys per second of those that are linked: the two owners' time to copy their entries.
+const UNSHARE_RATE: f64 = 4e6;
 /// What a statement takes that moves rows.
 const STATEMENT: f64 = 2e-3;
 /// An owner who has no more than this part of the mean above it gives nothing, and no piece is smaller.
@@ -55,13 +57,26 @@ impl BusyRange {
     }
 }
 
-/// Looks at all ranges of a table, in their order, the rows of each AEU, and the least and the greatest key; `None`:
-/// all stays. `must` be even, whether or not that pays.
-#[expect(clippy::too_many_arguments, reason = "what there is to be known")]
+/// What is known of a table.
+pub(super) struct Looked<'a> {
+    /// All ranges, in their order.
+    pub ranges: Vec<BusyRange>,
+    /// Of each AEU.
+    pub rows: &'a [u64],
+    /// The least and the greatest key.
+    pub extent: (i64, i64),
+    /// Whether keys are linked within a node.
+    pub links: bool,
+}
+
+/// Looks at a table; `None`: all stays. `must` be even, whether or not that pays.
 pub(super) fn decide(
-    ranges: Vec<BusyRange>,
-    rows: &[u64],
-    extent: (i64, i64),
+    Looked {
+        ranges,
+        rows,
+        extent,
+        links,
+    }: Looked<'_>,
     time: Duration,
     topology: &Topology,
     balancing: Balancing,
@@ -96,10 +111,17 @@ pub(super) fn decide(
             }
         });
         let moves: Vec<Move> = moves.collect();
-        let all: f64 = moves.iter().map(|one| one.keys).sum();
+        let node = |aeu: AeuId| topology.node_of(aeu);
+        let cost = moves.iter().map(|one| {
+            let rate = match links && node(one.from) == node(one.shift.to) {
+                true => UNSHARE_RATE,
+                false => experience.rate(),
+            };
+            STATEMENT + one.keys / rate
+        });
         Some(Offer {
             plan: (pieces, after),
-            cost: all / experience.rate() + STATEMENT * moves.len() as f64,
+            cost: cost.sum(),
             moves,
             gain,
         })
@@ -233,9 +255,13 @@ mod tests {
         let rows = [rows; 4];
         let mut look = || {
             let ranges = ranges.clone();
-            decide(
-                ranges, &rows, extent, SECOND, &topology, balancing, must, experience,
-            )
+            let looked = Looked {
+                ranges,
+                rows: &rows,
+                extent,
+                links: false,
+            };
+            decide(looked, SECOND, &topology, balancing, must, experience)
         };
         // What one look shows may be an accident.
         let first = look();

@@ -27,8 +27,8 @@ const FEW_EACH: u64 = 200;
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How often it looks.
 const PAUSE: Duration = Duration::from_millis(20);
-/// So many rows are moved without a pause, by one statement; of those without a key, which are moved by the chunk, some
-/// more.
+/// So many rows are copied without a pause, by one statement; of those without a key, which are moved by the chunk,
+/// some more.
 const AT_ONCE: u64 = CHUNK_ROWS as u64 / 2;
 const CHUNKS_AT_ONCE: u64 = 4 * CHUNK_ROWS as u64;
 /// So many times as long as a statement has taken others change rows, and owners do what else they are asked for.
@@ -155,9 +155,13 @@ impl BalancerState {
         let rows = (0..busy.len()).map(|aeu| object.partition_rows(AeuId(aeu as u16)));
         let rows: Vec<u64> = rows.collect();
         let (time, topology) = (seen.time, engine.topology());
-        let decided = keys::decide(
-            ranges, &rows, extent, time, topology, balancing, must, experience,
-        );
+        let looked = keys::Looked {
+            ranges,
+            rows: &rows,
+            extent,
+            links: object.indexes().is_empty(),
+        };
+        let decided = keys::decide(looked, time, topology, balancing, must, experience);
         decided.map(|(pieces, imbalance)| (Moves::Keys(pieces), imbalance))
     }
 
@@ -173,7 +177,7 @@ impl BalancerState {
         let holdings = holdings(object, &seen.loads);
         let weights: Vec<f64> = holdings.iter().map(Holding::weight).collect();
         self.history.note_effect(object.id, &weights);
-        let links = !object.is_ranged_by_key();
+        let links = !object.is_ranged_by_key() || object.indexes().is_empty();
         let (time, topology) = (seen.time, engine.topology());
         let decided = rows::decide(
             &holdings, time, topology, balancing, must, links, experience,
@@ -291,7 +295,11 @@ impl<G: Fn() -> bool> Moving<'_, G> {
         let mut waiting = None;
         loop {
             let began_some = Instant::now();
-            let (numbers, left) = ((next, piece.high), (rows - all).min(AT_ONCE));
+            let most = match self.engine.can_link(self.object, from, piece.aeu) {
+                true => u64::MAX,
+                false => AT_ONCE,
+            };
+            let (numbers, left) = ((next, piece.high), (rows - all).min(most));
             let id = self.object.id;
             let some = self.engine.move_first_keys(id, numbers, piece.aeu, left);
             match some.await {
@@ -300,7 +308,9 @@ impl<G: Fn() -> bool> Moving<'_, G> {
                     all += moved.keys;
                     let is_more = next > piece.low;
                     cycle.moved(of(next, last), from, moved, began.elapsed(), is_more);
-                    if last == piece.high || all >= rows || !(self.goes_on)() {
+                    // Of rows that are linked it is not counted how many have which keys.
+                    let close = if most == AT_ONCE { 0 } else { rows / 32 };
+                    if last == piece.high || all >= rows - close || !(self.goes_on)() {
                         return Some(all);
                     }
                     next = last + 1;

@@ -14,7 +14,9 @@
 //! A move has the object's write lock, so that nobody else deletes rows meanwhile. It is cut into statements of a few
 //! chunks, between which others have theirs.
 //!
-//! Why by a statement: docs/decisions/0023.
+//! Rows with a key go by [ranges of it](keys): within a node as they are, with their ids.
+//!
+//! Why by a commit: docs/decisions/0023.
 
 pub(crate) mod key_shift;
 pub(crate) mod keys;

@@ -11,6 +11,7 @@
 //! which of them are whose, the owners know.
 
 mod commit;
+mod moving;
 
 use super::client::Client;
 use super::engine::Engine;
@@ -18,14 +19,13 @@ use super::moves::key_shift::KeyShift;
 use super::row_bytes::row_bytes;
 use super::shared::EngineState;
 use crate::error::EngineError;
-use crate::held::partition::OfferedChunk;
 use crate::object::data_object::DataObject;
 use crate::object::scatter::Scatter;
 use crate::object::statement::Statement;
 use crate::object::write_lock::ExclusiveWrite;
-use crate::protocol::answers::Deleted;
+use crate::protocol::answers::{Deleted, OfferedKeys};
 use crate::protocol::lists::ToClient;
-use crate::protocol::statements::{Abort, Adopt, Check, Delete, Insert};
+use crate::protocol::statements::{Abort, Check, Delete, Insert};
 use arrow_array::RecordBatch;
 use eris_column::CHUNK_ROWS;
 use eris_numa::Reservation;
@@ -96,6 +96,8 @@ pub struct Writer {
     early_writes: Option<OwnedRwLockReadGuard<()>>,
     /// Keys that another owner has from the commit on.
     shift: Option<KeyShift>,
+    /// What an owner has said of rows that it gives away.
+    offered: Option<OfferedKeys>,
     deletes: Vec<RowId>,
     /// For `deletes`.
     reserved: Option<Reservation>,
@@ -161,6 +163,7 @@ impl Writer {
             write_lock,
             early_writes: None,
             shift: None,
+            offered: None,
             deletes: Vec::new(),
             reserved: None,
             found: 0,
@@ -227,53 +230,6 @@ impl Writer {
 
     pub(crate) fn object(&self) -> &Arc<DataObject> {
         &self.object
-    }
-
-    /// Has an owner write a chunk's living rows, which this statement deletes where they are.
-    ///
-    /// # Errors
-    /// As [`Writer::append`].
-    pub(crate) async fn adopt(
-        &mut self,
-        to: AeuId,
-        offered: OfferedChunk,
-        is_linked: bool,
-    ) -> Result<(), EngineError> {
-        self.check_failure()?;
-        self.wait_until(|writer| writer.load[to.index()].under_way < UNDER_WAY)
-            .await?;
-        let rows = offered.living.count() as u64;
-        self.rows += rows;
-        self.note_under_way(to, rows);
-        let adopt = Adopt {
-            object: self.object.clone(),
-            statement: self.statement.clone(),
-            offered,
-            is_linked,
-        };
-        (self.client).send(to, self.object.id, self.statement.id, adopt);
-        self.client.flush();
-        Ok(())
-    }
-
-    /// Adds rows of keys that are an owner's from the commit on.
-    ///
-    /// # Errors
-    /// As [`Writer::append`].
-    pub(crate) async fn append_to(
-        &mut self,
-        to: AeuId,
-        batch: RecordBatch,
-    ) -> Result<(), EngineError> {
-        self.check_failure()?;
-        self.rows += batch.num_rows() as u64;
-        self.collect(to.index(), batch).await
-    }
-
-    /// From its commit on, keys have another owner. It has the write lock, deletes their rows,
-    /// [adds them](Self::append_to) there, and nobody writes others meanwhile.
-    pub(crate) fn shift(&mut self, shift: KeyShift) {
-        self.shift = Some(shift);
     }
 
     /// Rows are on their way to an owner, who will have written some when it answers.
@@ -541,6 +497,7 @@ impl Writer {
             load,
             failure,
             found,
+            offered,
             statement,
             object,
             ..
@@ -555,6 +512,8 @@ impl Writer {
             }
             if let ToClient::Deleted(Deleted(rows)) = received.answer {
                 *found += rows;
+            } else if let ToClient::OfferedKeys(answer) = received.answer {
+                *offered = Some(answer);
             } else if let Some(error) = received.failure(&object.name) {
                 failure.get_or_insert(error);
             }

@@ -158,7 +158,7 @@ fn sorting(added: &[Added], home: ObjectMemory<'_>) -> Option<BulkPhase> {
 }
 
 fn done(build: Build<u64>) -> Result<BulkStep, IndexError> {
-    let index = PrimaryIndex::Words(build.finish()?.into());
+    let index = PrimaryIndex::of_words(build.finish()?);
     Ok(BulkStep::Done(Box::new(index)))
 }
 

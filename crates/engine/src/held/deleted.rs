@@ -29,6 +29,12 @@ impl DeletedRows {
         self.rows.extend(ids.iter().map(|id| (at, *id)));
     }
 
+    /// Nobody remembers what was deleted up to `at`.
+    pub fn forget(&mut self, at: Timestamp) {
+        self.rows.clear();
+        self.since = self.since.max(at);
+    }
+
     /// The rows that were deleted behind a snapshot; `None` if some may be forgotten.
     pub fn behind(&self, snapshot: Timestamp) -> Option<impl Iterator<Item = RowId>> {
         let newer = self

@@ -2,23 +2,25 @@
 
 mod change;
 mod fetch;
+mod keys;
 mod offer;
 mod prepare;
 
 pub(crate) use change::{Changed, Expected, New, RowChange};
 pub(crate) use fetch::Fetched;
+pub(crate) use keys::{KeySelection, OfferedRows};
 pub(crate) use offer::OfferedChunk;
 pub(crate) use prepare::{Prepare, Prepared};
 
 use crate::error::EngineError;
 use crate::held::deleted::DeletedRows;
 use crate::held::index_part::IndexPart;
-use crate::held::primary::PrimaryIndex;
+use crate::held::primary::{PrimaryIndex, SharedKeys};
 use crate::held::reorganize::Reorganizable;
 use crate::held::segment_view::SegmentView;
 use crate::held::unique::Pending;
 use crate::object::data_object::DataObject;
-use crate::object::keys::Keys;
+use crate::object::keys::{KeyRange, Keys};
 use crate::object::statement::Statement;
 use crate::object::statistics::Tally;
 use arrow_array::ArrayRef;
@@ -61,6 +63,9 @@ pub(crate) struct Partition {
     /// Who is [about to commit](prepare) while it shares the object's write lock; nobody else may change keys
     /// meanwhile.
     prepared: Option<Arc<Statement>>,
+    /// Keys that a statement gives another owner when it commits, and those that it brings.
+    offered: Option<(StatementId, KeyRange)>,
+    adopted: Option<(StatementId, SharedKeys)>,
     /// The secondary indexes.
     pub(crate) secondary: Vec<IndexPart>,
     /// The chunk that the shared pass has come to, and how many fragments take part in it.
@@ -85,6 +90,8 @@ impl Partition {
             arriving: HashMap::new(),
             pending: HashMap::new(),
             prepared: None,
+            offered: None,
+            adopted: None,
             dictionaries: object.dictionaries(),
             known: object.dictionaries(),
             object,
@@ -348,6 +355,7 @@ impl Partition {
             }
             pending.commit(index);
         }
+        self.commit_keys(statement, at);
         self.note_unentered(statement);
         let mut may_merge = false;
         for segment in &mut self.segments {
@@ -448,6 +456,7 @@ impl Partition {
         if let (Some(index), Some(pending)) = (&mut self.index, self.pending.remove(&statement)) {
             pending.undo(index);
         }
+        self.abort_keys(statement);
         self.leave(statement);
         for segment in &mut self.segments {
             segment.abort(statement);

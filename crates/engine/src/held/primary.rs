@@ -1,19 +1,38 @@
 //! The index of a partition's key: from keys to the rows that have them now.
+//!
+//! Keys change owners within a node by a tree that both [share](shared) until [each has its own](keyed): why that is so
+//! is in docs/decisions/0023.
+
+mod keyed;
+mod shared;
+mod span;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use keyed::Unsharing;
 
 use crate::held::reorganize::{Reorganizable, Watched};
 use crate::object::keys::{KeyRange, Keys, is_word};
 use arrow_schema::DataType;
 use eris_column::ObjectMemory;
-use eris_index::IndexError;
+use eris_index::{Art, IndexError};
 use eris_numa::Extent;
 use eris_types::RowId;
+use keyed::Keyed;
+use shared::Shared;
+use span::Span;
 use std::ops::{Bound, Range};
 
 /// From keys to the rows that have them now, in one partition.
-#[derive(Debug)]
 pub(crate) enum PrimaryIndex {
-    Words(Watched<u64>),
-    Bytes(Watched<[u8]>),
+    Words(Keyed<u64>),
+    Bytes(Keyed<[u8]>),
+}
+
+/// Entries of some keys for another owner, in a tree that it shares.
+pub(crate) enum SharedKeys {
+    Words(Shared<u64>),
+    Bytes(Shared<[u8]>),
 }
 
 impl PrimaryIndex {
@@ -21,9 +40,19 @@ impl PrimaryIndex {
     pub fn new<'a>(types: impl Iterator<Item = &'a DataType>, home: ObjectMemory<'_>) -> Self {
         let memory = home.memory.clone();
         match is_word(types) {
-            true => PrimaryIndex::Words(Watched::new(memory, home.object)),
-            false => PrimaryIndex::Bytes(Watched::new(memory, home.object)),
+            true => PrimaryIndex::Words(Watched::new(memory, home.object).into()),
+            false => PrimaryIndex::Bytes(Watched::new(memory, home.object).into()),
         }
+    }
+
+    /// Of numbers, in a tree that was built.
+    pub fn of_words(tree: Art<u64>) -> Self {
+        PrimaryIndex::Words(Watched::from(tree).into())
+    }
+
+    /// Of bytes, likewise.
+    pub fn of_bytes(tree: Art<[u8]>) -> Self {
+        PrimaryIndex::Bytes(Watched::from(tree).into())
     }
 
     /// Adds keys of some rows unless they are there, one after the other; per key the row that has it then. Stops at
@@ -95,19 +124,109 @@ impl PrimaryIndex {
 
     /// The rows whose keys lie between two, `limit` at most, in the order of their keys.
     pub fn range(&self, keys: &KeyRange, limit: usize) -> Vec<RowId> {
-        let rows: Vec<u64> = match (self, keys) {
-            (PrimaryIndex::Words(index), KeyRange::Words(bounds)) => {
-                let range = index.range(*bounds);
-                range.map(|(_, row)| row).take(limit).collect()
+        let mut rows = Vec::new();
+        if limit > 0 {
+            self.visit(keys, false, |row| {
+                rows.push(row);
+                rows.len() < limit
+            });
+        }
+        rows
+    }
+
+    /// Visits the rows whose keys lie between two in the order of their keys, or backwards, until `visit` says no.
+    pub fn visit(&self, keys: &KeyRange, descending: bool, mut visit: impl FnMut(RowId) -> bool) {
+        match (self, keys) {
+            (PrimaryIndex::Words(index), KeyRange::Words((from, to))) => {
+                let bounds = (from.as_ref(), to.as_ref());
+                index.visit(bounds, descending, |_, row| visit(RowId(row)));
             }
             (PrimaryIndex::Bytes(index), KeyRange::Bytes((from, to))) => {
-                let bounds = (bound(from), bound(to));
-                let range = index.range(bounds);
-                range.map(|(_, row)| row).take(limit).collect()
+                let kept = |bound: &Bound<Vec<u8>>| bound.as_ref().map(|key| Box::from(&key[..]));
+                let (from, to) = (kept(from), kept(to));
+                let bounds = (from.as_ref(), to.as_ref());
+                index.visit(bounds, descending, |_, row| visit(RowId(row)));
             }
             _ => unreachable!("keys of other columns"),
-        };
-        rows.into_iter().map(RowId).collect()
+        }
+    }
+
+    /// The rows that have keys that are numbers.
+    pub fn rows_of_words(&self, words: &[u64]) -> Vec<Option<u64>> {
+        let mut found = vec![None; words.len()];
+        match self {
+            PrimaryIndex::Words(index) => index.get_many(words, &mut found),
+            PrimaryIndex::Bytes(_) => unreachable!("keys of other columns"),
+        }
+        found
+    }
+
+    /// The rows that have keys that are bytes.
+    pub fn rows_of_bytes(&self, keys: &[&[u8]]) -> Vec<Option<u64>> {
+        let mut found = vec![None; keys.len()];
+        match self {
+            PrimaryIndex::Bytes(index) => index.get_many(keys, &mut found),
+            PrimaryIndex::Words(_) => unreachable!("keys of other columns"),
+        }
+        found
+    }
+
+    /// Whether keys are numbers.
+    pub fn has_words(&self) -> bool {
+        matches!(self, PrimaryIndex::Words(_))
+    }
+
+    /// Shares keys with another owner: the part that it gets; from the first to before the end. `None`: some of them
+    /// have come lately, and are in a shared tree still.
+    pub fn share(&mut self, keys: &KeyRange) -> Option<SharedKeys> {
+        match self {
+            PrimaryIndex::Words(index) => index.share(&word_span(keys)).map(SharedKeys::Words),
+            PrimaryIndex::Bytes(index) => index.share(&byte_span(keys)).map(SharedKeys::Bytes),
+        }
+    }
+
+    /// Whether keys can be [shared](Self::share).
+    pub fn can_share(&self, keys: &KeyRange) -> bool {
+        match self {
+            PrimaryIndex::Words(index) => index.can_share(&word_span(keys)),
+            PrimaryIndex::Bytes(index) => index.can_share(&byte_span(keys)),
+        }
+    }
+
+    /// Keys that were [shared](Self::share) are another owner's from now on.
+    pub fn give(&mut self, keys: &KeyRange) {
+        match self {
+            PrimaryIndex::Words(index) => index.give(word_span(keys)),
+            PrimaryIndex::Bytes(index) => index.give(byte_span(keys)),
+        }
+    }
+
+    /// Takes over keys that another owner has shared.
+    pub fn take(&mut self, keys: SharedKeys) {
+        match (self, keys) {
+            (PrimaryIndex::Words(index), SharedKeys::Words(keys)) => index.take(keys),
+            (PrimaryIndex::Bytes(index), SharedKeys::Bytes(keys)) => index.take(keys),
+            _ => unreachable!("keys of other columns"),
+        }
+    }
+
+    /// Whether its tree has all of its entries, and no others.
+    pub fn is_unshared(&self) -> bool {
+        match self {
+            PrimaryIndex::Words(index) => index.is_unshared(),
+            PrimaryIndex::Bytes(index) => index.is_unshared(),
+        }
+    }
+
+    /// Brings some entries to where they belong.
+    ///
+    /// # Errors
+    /// No memory.
+    pub fn unshare(&mut self) -> Result<Unsharing, IndexError> {
+        match self {
+            PrimaryIndex::Words(index) => index.unshare(),
+            PrimaryIndex::Bytes(index) => index.unshare(),
+        }
     }
 
     /// The row that has the key.
@@ -123,8 +242,8 @@ impl PrimaryIndex {
     /// For what has nothing to do with the keys.
     pub fn reorganizable(&mut self) -> &mut dyn Reorganizable {
         match self {
-            PrimaryIndex::Words(index) => index,
-            PrimaryIndex::Bytes(index) => index,
+            PrimaryIndex::Words(index) => &mut index.own,
+            PrimaryIndex::Bytes(index) => &mut index.own,
         }
     }
 
@@ -155,8 +274,8 @@ impl PrimaryIndex {
     /// Gives back memory in which nothing is left.
     pub fn trim(&mut self) {
         match self {
-            PrimaryIndex::Words(index) => index.trim(),
-            PrimaryIndex::Bytes(index) => index.trim(),
+            PrimaryIndex::Words(index) => index.own.trim(),
+            PrimaryIndex::Bytes(index) => index.own.trim(),
         }
     }
 
@@ -170,6 +289,36 @@ impl PrimaryIndex {
     }
 }
 
-fn bound(of: &Bound<Vec<u8>>) -> Bound<&[u8]> {
-    of.as_ref().map(Vec::as_slice)
+/// The span of keys from the first to before the end.
+fn word_span(keys: &KeyRange) -> Span<u64> {
+    let KeyRange::Words(bounds) = keys else {
+        unreachable!("keys of other columns");
+    };
+    match *bounds {
+        (Bound::Excluded(_), _) | (_, Bound::Included(_)) => unreachable!("no ends of a span"),
+        (low, end) => Span {
+            low: key_of(low),
+            end: key_of(end),
+        },
+    }
+}
+
+fn byte_span(keys: &KeyRange) -> Span<[u8]> {
+    let KeyRange::Bytes(bounds) = keys else {
+        unreachable!("keys of other columns");
+    };
+    match bounds.clone() {
+        (Bound::Excluded(_), _) | (_, Bound::Included(_)) => unreachable!("no ends of a span"),
+        (low, end) => Span {
+            low: key_of(low).map(Into::into),
+            end: key_of(end).map(Into::into),
+        },
+    }
+}
+
+fn key_of<T>(bound: Bound<T>) -> Option<T> {
+    match bound {
+        Bound::Included(key) | Bound::Excluded(key) => Some(key),
+        Bound::Unbounded => None,
+    }
 }

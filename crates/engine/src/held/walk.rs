@@ -14,6 +14,7 @@ use crate::held::primary::PrimaryIndex;
 use crate::held::secondary::{OwnedKey, Secondary, Tree};
 use crate::object::coding::ByteRange;
 use crate::object::indexes::KEY_BYTES;
+use crate::object::keys::KeyRange;
 use crate::object::path::{Enough, Path};
 use eris_store::ChunkView;
 use eris_types::{AeuId, RowId, Timestamp};
@@ -27,6 +28,13 @@ const POINT_LOOKUPS: u64 = 100;
 
 /// More rows than an index is good for, or nobody knows.
 struct TooMany;
+
+/// An index with an order: that of the key, which has no NULL, or a secondary one.
+#[derive(Clone, Copy)]
+enum Ordered<'a> {
+    Primary(&'a PrimaryIndex),
+    Secondary(Tree<'a>),
+}
 
 /// A walk in progress.
 struct Walk<'a> {
@@ -201,30 +209,21 @@ impl Partition {
             let here = path.ranges.iter().enumerate();
             let here =
                 here.filter(|(at, _)| path.owners.get(*at).is_none_or(|owner| *owner == aeu));
-            let found = match index {
-                PrimaryIndex::Words(tree) => {
+            let found = match index.has_words() {
+                true => {
                     let words = here
                         .filter_map(|(_, key_range)| words(key_range, false).0.map(|word| word.0));
-                    let words: Vec<u64> = words.collect();
-                    let mut found = vec![None; words.len()];
-                    tree.get_many(&words, &mut found);
-                    found
+                    index.rows_of_words(&words.collect::<Vec<u64>>())
                 }
-                PrimaryIndex::Bytes(tree) => {
+                false => {
                     let keys: Vec<&[u8]> = here.map(|(_, key_range)| &key_range.low[..]).collect();
-                    let mut found = vec![None; keys.len()];
-                    tree.get_many(&keys, &mut found);
-                    found
+                    index.rows_of_bytes(&keys)
                 }
             };
             walk.ids.extend(found.into_iter().flatten().map(RowId));
             return Ok(());
         }
-        let tree = match index {
-            PrimaryIndex::Words(tree) => Tree::Words(tree),
-            PrimaryIndex::Bytes(tree) => Tree::Bytes(tree),
-        };
-        self.follow(tree, path, snapshot, false, walk)
+        self.follow(Ordered::Primary(index), path, snapshot, walk)
     }
 
     fn secondary(
@@ -236,7 +235,7 @@ impl Partition {
     ) -> Result<(), TooMany> {
         if !path.is_points {
             let tree = index.tree().ok_or(TooMany)?;
-            return self.follow(tree, path, snapshot, true, walk);
+            return self.follow(Ordered::Secondary(tree), path, snapshot, walk);
         }
         let mut all = |_| Some(true);
         if index.has_words() {
@@ -272,49 +271,32 @@ impl Partition {
     /// Walks along the ranges in order, until there is enough.
     fn follow(
         &self,
-        tree: Tree<'_>,
+        index: Ordered<'_>,
         path: &Path,
         snapshot: Timestamp,
-        nullable: bool,
         walk: &mut Walk<'_>,
     ) -> Result<(), TooMany> {
         match path.enough {
             Enough::All => {
-                along(tree, path.ranges.iter(), false, nullable, walk, &mut |_| {
-                    Some(true)
-                })?;
+                along(index, path.ranges.iter(), false, walk, &mut |_| Some(true))?;
             }
             Enough::First(rows) => {
                 let mut left = rows;
                 let key_ranges = path.ranges.iter();
-                along(
-                    tree,
-                    key_ranges,
-                    path.descending,
-                    nullable,
-                    walk,
-                    &mut |row| {
-                        self.sees(row, snapshot).then(|| {
-                            left = left.saturating_sub(1);
-                            left > 0
-                        })
-                    },
-                )?;
+                along(index, key_ranges, path.descending, walk, &mut |row| {
+                    self.sees(row, snapshot).then(|| {
+                        left = left.saturating_sub(1);
+                        left > 0
+                    })
+                })?;
             }
             Enough::Ends { first, last } => {
                 let mut one = |row| self.sees(row, snapshot).then_some(false);
                 if first {
-                    along(tree, path.ranges.iter(), false, nullable, walk, &mut one)?;
+                    along(index, path.ranges.iter(), false, walk, &mut one)?;
                 }
                 if last {
-                    along(
-                        tree,
-                        path.ranges.iter().rev(),
-                        true,
-                        nullable,
-                        walk,
-                        &mut one,
-                    )?;
+                    along(index, path.ranges.iter().rev(), true, walk, &mut one)?;
                 }
             }
         }
@@ -340,17 +322,25 @@ impl Partition {
 
 /// Visits the rows of ranges, each from its end if the walk descends.
 fn along<'s>(
-    tree: Tree<'_>,
+    index: Ordered<'_>,
     key_ranges: impl Iterator<Item = &'s ByteRange>,
     descending: bool,
-    nullable: bool,
     walk: &mut Walk<'_>,
     wanted: &mut impl FnMut(RowId) -> Option<bool>,
 ) -> Result<(), TooMany> {
     for key_range in key_ranges {
+        let tree = match index {
+            Ordered::Secondary(tree) => tree,
+            Ordered::Primary(index) => {
+                if !along_key(index, key_range, descending, walk, wanted)? {
+                    return Ok(());
+                }
+                continue;
+            }
+        };
         match tree {
             Tree::Words(tree) => {
-                let (range, has_null) = words(key_range, nullable);
+                let (range, has_null) = words(key_range, true);
                 let null = walk.chains.and_then(|chains| chains.newest_null());
                 if let Some(null) = null.filter(|_| has_null) {
                     walk.keys.push(OwnedKey::Null);
@@ -399,4 +389,34 @@ fn along<'s>(
         }
     }
     Ok(())
+}
+
+/// Visits the rows of a range of the key; says whether to go on.
+fn along_key(
+    index: &PrimaryIndex,
+    key_range: &ByteRange,
+    descending: bool,
+    walk: &mut Walk<'_>,
+    wanted: &mut impl FnMut(RowId) -> Option<bool>,
+) -> Result<bool, TooMany> {
+    let keys = match index.has_words() {
+        true => {
+            let Some((low, high)) = words(key_range, false).0.filter(|(low, high)| low <= high)
+            else {
+                return Ok(true);
+            };
+            KeyRange::Words((Bound::Included(low), Bound::Included(high)))
+        }
+        false => {
+            let high = key_range.high.clone();
+            let high = high.map_or(Bound::Unbounded, Bound::Excluded);
+            KeyRange::Bytes((Bound::Included(key_range.low.to_vec()), high))
+        }
+    };
+    let mut visited = Ok(true);
+    index.visit(&keys, descending, |row| {
+        visited = walk.visit(row.0, wanted);
+        matches!(visited, Ok(true))
+    });
+    visited
 }

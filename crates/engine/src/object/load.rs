@@ -175,6 +175,11 @@ impl Loads {
         (part.sampled).store(sampled + numbers.len() as u64, Release);
     }
 
+    /// For how many keys an AEU was asked since the table was made.
+    pub fn keys_of(&self, aeu: AeuId) -> u64 {
+        self.parts[aeu.index()].keys.load(Relaxed)
+    }
+
     /// What every AEU was asked for since the table was made.
     pub fn all(&self) -> Vec<Load> {
         let parts = self.parts.iter();

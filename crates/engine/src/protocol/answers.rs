@@ -5,7 +5,7 @@ use super::rows::RowBatch;
 use super::words::{Words, without_words};
 use crate::error::EngineError;
 use crate::held::located::Located;
-use crate::held::partition::OfferedChunk;
+use crate::held::partition::{OfferedChunk, OfferedRows};
 use crate::held::segment_view::SegmentView;
 use crate::key_index::batch::KeyBatch;
 use crate::key_index::measure::Measurement;
@@ -35,6 +35,15 @@ pub(crate) struct End(pub Result<(), FragmentError>);
 pub(crate) struct KeysDone(pub Box<KeyBatch>);
 
 pub(crate) struct RowsDone(pub Box<RowBatch>);
+
+/// Rows that another owner can get as they are, and up to which number of their keys they are all.
+pub(crate) enum OfferedKeys {
+    Rows(Box<OfferedRows>, i64),
+    /// There are none.
+    Nothing,
+    /// They can only be copied.
+    OnlyCopied,
+}
 
 pub(crate) struct OfferedChunks(pub Vec<OfferedChunk>);
 
@@ -67,6 +76,7 @@ macro_rules! replies {
 replies!(
     Done,
     Deleted,
+    OfferedKeys,
     End,
     KeysDone,
     RowsDone,

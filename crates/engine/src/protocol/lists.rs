@@ -3,6 +3,7 @@
 //! ```text
 //! client ── Insert, Adopt, Delete, Check ─▶ owner  ◀── Done|Deleted|Rejected a statement's rows, uncommitted until
 //!        ── Commit | Abort ─▶                                               one of these; the sequencer sees a commit
+//!        ── OfferKeys, AdoptKeys ─▶    ◀── OfferedKeys | Done               the same of rows that change owners
 //!        ── Scan ─▶ participants       ◀── Batch* · End                     a fragment; batches are a result stream
 //!        ── Credit | Cancel ─▶
 //!        ── ExecuteKeys|Rows ─▶        ◀── KeysDone | RowsDone              batches by key, executed where they belong
@@ -20,8 +21,8 @@
 //! that. Answers are replies, and so is what scans make for each other. Everything that must never wait is control.
 
 use super::answers::{
-    Batch, Deleted, Done, End, Indexes, KeysDone, LocatedParts, OfferedChunks, Panicked, Rejected,
-    RowsDone, Segments,
+    Batch, Deleted, Done, End, Indexes, KeysDone, LocatedParts, OfferedChunks, OfferedKeys,
+    Panicked, Rejected, RowsDone, Segments,
 };
 use super::keys::{ExecuteKeys, ExecuteRows, HandOver, Measure, MoveOut, TransferAcknowledged};
 use super::message::messages;
@@ -30,7 +31,8 @@ use super::objects::{
 };
 use super::runs::{Cancel, Credit, Help, Repartition, RepartitionAborted, RepartitionEnd, Scan};
 use super::statements::{
-    Abort, Adopt, Check, Commit, Delete, Insert, Intern, Interned, OfferChunks,
+    Abort, Adopt, AdoptKeys, Check, Commit, Delete, Insert, Intern, Interned, OfferChunks,
+    OfferKeys,
 };
 use crate::key_index::measure::Measurement;
 use crate::key_index::transfer::MovedOut;
@@ -46,6 +48,8 @@ messages! {
     requests enum ToOwner, OwnerKind from 0 {
         Insert: parcel Load,
         Adopt: parcel Move,
+        OfferKeys: parcel Move,
+        AdoptKeys: parcel Move,
         Delete: parcel Load,
         Check: parcel Commit,
         Commit: parcel Commit,
@@ -82,6 +86,7 @@ messages! {
     answers enum ToClient, ClientKind from 128 {
         Done: words Load Reply,
         Deleted: words Load Reply,
+        OfferedKeys: parcel Move Reply,
         Rejected: parcel Control Reply,
         Panicked: parcel Control Control,
         Batch: parcel Result Reply,

@@ -2,14 +2,16 @@
 //! share anyway (an object, a run, a statement) does not count, nor what is little beside the command itself.
 
 use super::answers::{
-    Batch, End, Indexes, KeysDone, LocatedParts, OfferedChunks, Panicked, Rejected, RowsDone,
-    Segments,
+    Batch, End, Indexes, KeysDone, LocatedParts, OfferedChunks, OfferedKeys, Panicked, Rejected,
+    RowsDone, Segments,
 };
 use super::keys::{ExecuteKeys, ExecuteRows, HandOver, MoveOut, TransferAcknowledged};
 use super::objects::{Build, Recode};
 use super::rows::{RowBatch, RowOperation};
 use super::runs::{Repartition, RepartitionEnd, Scan};
-use super::statements::{Adopt, Check, Commit, Delete, Insert, Intern, Interned};
+use super::statements::{
+    Adopt, AdoptKeys, Check, Commit, Delete, Insert, Intern, Interned, OfferKeys,
+};
 use crate::held::partition::New;
 use crate::key_index::batch::{KeyBatch, Rest};
 use crate::key_index::measure::Measurement;
@@ -129,6 +131,10 @@ payloads! {
 without_payload!(
     // Its new owner counts what it copies, for the chunk comes from the former one.
     Adopt,
+    // These stay within a node.
+    OfferKeys,
+    AdoptKeys,
+    OfferedKeys,
     Check,
     Commit,
     Interned,

@@ -2,16 +2,16 @@
 //!
 //! ```text
 //! rows ── Insert | Adopt | Delete ─▶ uncommitted at their owners ── Check ─▶ keys entered ── Commit ─▶ visible
-//!                                                 └────────────────────┴──── Abort ─▶ no trace
+//! keys ── OfferKeys, AdoptKeys ─────┘             └────────────────────┴──── Abort ─▶ no trace
 //! ```
 
-use super::answers::{Deleted, Done, OfferedChunks};
+use super::answers::{Deleted, Done, OfferedChunks, OfferedKeys};
 use super::callback::{EncodingId, QuestionId};
 use super::request::{NoReply, Reply, Request};
 use super::words::{Words, without_words};
 use crate::error::EngineError;
 use crate::held::dictionaries::NewStrings;
-use crate::held::partition::OfferedChunk;
+use crate::held::partition::{KeySelection, OfferedChunk, OfferedRows};
 use crate::object::data_object::DataObject;
 use crate::object::statement::Statement;
 use crate::sequencer::Sequencer;
@@ -47,6 +47,36 @@ pub(crate) struct Adopt {
 }
 
 impl Request for Adopt {
+    const RANK: Rank = Rank::Client;
+    type Callback = StatementId;
+    type Reply = Done;
+}
+
+/// Which rows with some keys could another owner of the node get as they are? The statement has the write lock, so that
+/// they stay as they are until it commits.
+#[derive(Clone)]
+pub(crate) struct OfferKeys {
+    pub object: Arc<DataObject>,
+    pub statement: Arc<Statement>,
+    pub keys: KeySelection,
+    /// About so many rows are enough: those with the least keys.
+    pub enough: u64,
+}
+
+impl Request for OfferKeys {
+    const RANK: Rank = Rank::Client;
+    type Callback = StatementId;
+    type Reply = OfferedKeys;
+}
+
+/// Rows of another owner of the node, which are the receiver's once the statement has committed.
+pub(crate) struct AdoptKeys {
+    pub object: Arc<DataObject>,
+    pub statement: Arc<Statement>,
+    pub offered: Box<OfferedRows>,
+}
+
+impl Request for AdoptKeys {
     const RANK: Rank = Rank::Client;
     type Callback = StatementId;
     type Reply = Done;

@@ -4,7 +4,7 @@
 //! A seed replays a failure: `ERIS_SEED=17 cargo test --release -p eris-engine simulations::keys`.
 
 use crate::clients::engine::Engine;
-use crate::simulations::simulated::{Simulated, for_seeds, move_keys};
+use crate::simulations::simulated::{LINKED_KEYS, Simulated, for_seeds, move_keys};
 use crate::{EngineError, HeldSnapshot, Partitioning, Writer};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
@@ -18,6 +18,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// Keys that are counted up; those beyond are moved, deleted and added again.
 const COUNTED: i64 = 40;
@@ -361,4 +362,6 @@ fn simulate(seed: u64) {
 #[test]
 fn keys_are_unique_whatever_the_schedule() {
     for_seeds(30, simulate);
+    println!("{LINKED_KEYS:?} keys were linked");
+    assert!(LINKED_KEYS.load(Ordering::Relaxed) > 0 || std::env::var("ERIS_SEED").is_ok());
 }

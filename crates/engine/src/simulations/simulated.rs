@@ -16,6 +16,7 @@ use eris_types::{AeuId, ObjectId};
 use std::ops::Range;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 
 /// The engine and who steps it.
@@ -99,6 +100,9 @@ impl Simulated {
     }
 }
 
+/// Keys that were linked, in all simulations of a test.
+pub(crate) static LINKED_KEYS: AtomicU64 = AtomicU64::new(0);
+
 /// Gives some keys that are numbers to some owner, unless others are writing, or panic on purpose.
 pub(crate) async fn move_keys(
     engine: &Engine,
@@ -115,6 +119,9 @@ pub(crate) async fn move_keys(
     };
     let to = AeuId(random.below(engine.topology().aeus().len()) as u16);
     match engine.move_keys(object, low, high, to).await {
+        Ok(moved) if moved.linked > 0 => {
+            LINKED_KEYS.fetch_add(moved.keys, Ordering::Relaxed);
+        }
         Ok(_) | Err(EngineError::InUse { .. } | EngineError::Panicked { .. }) => {}
         Err(other) => panic!("{other}"),
     }

@@ -7,10 +7,12 @@ use super::collect::CollectTask;
 use super::insert::InsertTask;
 use super::keys::compact::CompactTask;
 use super::keys::move_out::MoveOutTask;
+use super::offer_keys::OfferKeysTask;
 use super::owner::Owner;
 use super::recode::RecodeTask;
 use super::reorganize::ReorganizeTask;
 use super::scan::{MaybeScan, ScanTask};
+use super::unshare::UnshareTask;
 use crate::protocol::asked::Asked;
 use crate::protocol::callback::RunId;
 use crate::protocol::keys::{ExecuteKeys, ExecuteRows, HandOver};
@@ -29,6 +31,10 @@ pub(crate) enum Task {
     Insert(Box<InsertTask>),
     /// A chunk of another owner to be inserted.
     Adopt(Box<AdoptTask>),
+    /// Rows with some keys that another owner gets.
+    OfferKeys(Box<OfferKeysTask>),
+    /// Entries of an index to be brought to where they belong.
+    Unshare(UnshareTask),
     /// Garbage to be collected.
     Collect(CollectTask),
     /// Keys to be checked.
@@ -70,6 +76,7 @@ tasks_from!(
     Build(BuildTask),
     MoveOut(Box<MoveOutTask>),
     Compact(CompactTask),
+    Unshare(UnshareTask),
 );
 
 pub(super) type Context<'a> = AeuContext<'a, Task, Parcel>;
@@ -89,6 +96,14 @@ impl Owner {
                 let task = AdoptTask::new(adopt, asked, self);
                 cx.spawn(Task::Adopt(Box::new(task)));
             }
+            ToOwner::OfferKeys(offer) => {
+                let asked = Asked::by(&offer, header);
+                cx.spawn(Task::OfferKeys(Box::new(OfferKeysTask::new(offer, asked))));
+            }
+            ToOwner::AdoptKeys(adopt) => {
+                let asked = Asked::by(&adopt, header);
+                self.adopt_keys(adopt, asked, cx);
+            }
             ToOwner::Delete(delete) => self.delete(&delete, Asked::by(&delete, header), cx),
             ToOwner::Check(check) => {
                 let asked = Asked::by(&check, header);
@@ -97,8 +112,12 @@ impl Owner {
             ToOwner::Commit(commit) => {
                 let statement = Asked::by(&commit, header).callback;
                 self.commit(&commit.0, object, statement);
+                self.begin_to_unshare(object, cx);
             }
-            ToOwner::Abort(abort) => self.abort(object, Asked::by(&abort, header).callback),
+            ToOwner::Abort(abort) => {
+                self.abort(object, Asked::by(&abort, header).callback);
+                self.begin_to_unshare(object, cx);
+            }
             ToOwner::OfferChunks(wanted) => self.offer(wanted, Asked::by(&wanted, header), cx),
             ToOwner::Intern(strings) => {
                 self.intern(&strings, Asked::by(&strings, header), cx);
@@ -212,6 +231,8 @@ impl Handler for Owner {
             Task::Scan(scan) => scan.slice(self, cx),
             Task::Insert(insert) => insert.slice(self, cx),
             Task::Adopt(adopt) => adopt.slice(self, cx),
+            Task::OfferKeys(offer) => offer.slice(self, cx),
+            Task::Unshare(unshare) => unshare.slice(self),
             Task::Collect(collect) => collect.slice(self, cx),
             Task::Check(check) => check.slice(self, cx),
             Task::Build(build) => build.slice(self, cx),

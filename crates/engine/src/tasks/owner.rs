@@ -49,6 +49,8 @@ pub(crate) struct Owner {
     pub rejected: HashSet<(ObjectId, TransferId)>,
     /// The objects whose garbage is being collected.
     pub collecting: HashSet<ObjectId>,
+    /// The objects of whose keys some are being brought to where they belong.
+    pub unsharing: HashSet<ObjectId>,
     /// The objects whose index has a task.
     pub reorganizing: HashSet<ObjectId>,
 }
@@ -96,6 +98,7 @@ impl Owner {
             compacting: HashSet::new(),
             rejected: HashSet::new(),
             collecting: HashSet::new(),
+            unsharing: HashSet::new(),
             reorganizing: HashSet::new(),
         }
     }

@@ -16,7 +16,8 @@ use crate::protocol::runs::{
     Cancel, Credit, Help, Repartition, RepartitionAborted, RepartitionEnd, Scan,
 };
 use crate::protocol::statements::{
-    Abort, Adopt, Check, Commit, Delete, Insert, Intern, Interned, OfferChunks,
+    Abort, Adopt, AdoptKeys, Check, Commit, Delete, Insert, Intern, Interned, OfferChunks,
+    OfferKeys,
 };
 use eris_fragment::FragmentError;
 use eris_route::Header;
@@ -35,6 +36,8 @@ impl Owner {
             }
             Task::Insert(mut insert) => insert.panicked(message, self, cx),
             Task::Adopt(mut adopt) => adopt.panicked(message, self, cx),
+            Task::OfferKeys(mut offer) => offer.panicked(message, self, cx),
+            Task::Unshare(unshare) => unshare.panicked(self, cx),
             // Nobody waits for it; the chunks stay as they are.
             Task::Collect(collect) => collect.end(self),
             Task::Check(mut check) => check.panicked(message, self, cx),
@@ -88,6 +91,8 @@ impl Owner {
             }
             OwnerKind::Insert => say_panicked::<Insert>(header, message, cx),
             OwnerKind::Adopt => say_panicked::<Adopt>(header, message, cx),
+            OwnerKind::OfferKeys => say_panicked::<OfferKeys>(header, message, cx),
+            OwnerKind::AdoptKeys => say_panicked::<AdoptKeys>(header, message, cx),
             OwnerKind::Delete => say_panicked::<Delete>(header, message, cx),
             OwnerKind::Check => say_panicked::<Check>(header, message, cx),
             OwnerKind::OfferChunks => say_panicked::<OfferChunks>(header, message, cx),

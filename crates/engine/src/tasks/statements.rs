@@ -2,14 +2,14 @@
 
 use super::insert::InsertTask;
 use super::owner::{Owner, WaitingRows};
-use crate::error::store_error;
+use crate::error::{EngineError, store_error};
 use crate::held::partition::Partition;
-use crate::protocol::answers::{Deleted, OfferedChunks};
+use crate::protocol::answers::{Deleted, Done, OfferedChunks};
 use crate::protocol::asked::Asked;
 use crate::protocol::callback::EncodingId;
 use crate::protocol::message::Context;
 use crate::protocol::statements::{
-    Codes, CommitPoint, Delete, Insert, Intern, Interned, OfferChunks,
+    AdoptKeys, Codes, CommitPoint, Delete, Insert, Intern, Interned, OfferChunks,
 };
 use eris_aeu::TaskId;
 use eris_column::ObjectMemory;
@@ -91,6 +91,31 @@ impl Owner {
         let partition = self.existing(asked.object);
         let offer = |one: &mut Partition| one.offer(wanted.rows, wanted.chunks as usize);
         asked.answer(OfferedChunks(partition.map_or_else(Vec::new, offer)), cx);
+    }
+
+    /// Keeps rows of another owner until their statement commits.
+    pub fn adopt_keys<T>(
+        &mut self,
+        adopt: AdoptKeys,
+        asked: Asked<AdoptKeys>,
+        cx: &mut Context<'_, T>,
+    ) {
+        let AdoptKeys {
+            object,
+            statement,
+            offered,
+        } = adopt;
+        if statement.aborted.load(Ordering::Acquire) {
+            return;
+        }
+        if object.is_dropped() {
+            return asked.reject(EngineError::NoSuchObject(object.id), cx);
+        }
+        let (partition, home) = self.partition(&object);
+        match partition.adopt_keys(statement.id, *offered, home) {
+            Ok(()) => asked.answer(Done, cx),
+            Err(error) => asked.reject(store_error(&object.name, &error), cx),
+        }
     }
 
     /// Gives codes to strings of a column whose dictionary is here.

@@ -115,10 +115,11 @@ fn shift(table: &Table, balancer: &Balancer, random: &mut Random) -> Moved {
     }
 }
 
-/// What was moved of each table, the one with a key first.
-fn torture(nodes: u16, cores: u16, seed: u64, time: Duration) -> [Moved; 2] {
+/// What was moved of each table: with a key and an index, with a key alone, and with an index alone.
+fn torture(nodes: u16, cores: u16, seed: u64, time: Duration) -> [Moved; 3] {
     let engine = engine(nodes, cores);
-    let tables = [true, false].map(|is_keyed| Table::new(&engine, is_keyed));
+    let kinds = [(true, true), (true, false), (false, true)];
+    let tables = kinds.map(|(is_keyed, is_indexed)| Table::new(&engine, is_keyed, is_indexed));
     let balancing = Balancing {
         algorithm: Some(Algorithm::OneShot),
         threshold: 0.05,
@@ -190,7 +191,7 @@ fn torture(nodes: u16, cores: u16, seed: u64, time: Duration) -> [Moved; 2] {
             .into_iter()
             .map(|one| one.join().unwrap())
             .collect();
-        [moved[0], moved[1]]
+        [moved[0], moved[1], moved[2]]
     });
     println!(
         "{nodes}x{cores}: {operations:?} operations, {reads:?} snapshots, {moved:?}, balanced {} times",
@@ -216,8 +217,9 @@ fn no_row_is_lost_or_wrong_while_rows_change_owners_without_pause() {
     println!("seed {seed}");
     let time = Duration::from_secs(number("ERIS_TORTURE_SECONDS", 20)) / 3;
     for (nodes, cores) in [(1, 2), (2, 2), (4, 2)] {
-        let [keyed, plain] = torture(nodes, cores, seed, time);
-        assert!(keyed.copied > 0, "{keyed:?}");
+        let [indexed, keyed, plain] = torture(nodes, cores, seed, time);
+        assert!(indexed.copied > 0 && indexed.linked == 0, "{indexed:?}");
+        assert!(keyed.linked > 0, "{keyed:?}");
         assert!(plain.linked > 0 && plain.copied > 0, "{plain:?}");
     }
 }

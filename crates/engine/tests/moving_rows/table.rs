@@ -93,7 +93,8 @@ pub struct Table {
 }
 
 impl Table {
-    pub fn new(engine: &Engine, is_keyed: bool) -> Self {
+    /// A table whose rows may have a key, and an index of their values.
+    pub fn new(engine: &Engine, is_keyed: bool, is_indexed: bool) -> Self {
         let ids = if is_keyed { KEYS } else { IDS };
         let object = match is_keyed {
             true => engine.create_with_key("k", schema(), Partitioning::Size, &COLUMNS[..1]),
@@ -113,13 +114,15 @@ impl Table {
                     .collect::<Vec<_>>(),
             );
         }
-        let made = engine.create_index(
-            table.object,
-            &COLUMNS[1..2],
-            IndexKind::Ordered,
-            Arc::default(),
-        );
-        block_on(made).unwrap();
+        if is_indexed {
+            let made = engine.create_index(
+                table.object,
+                &COLUMNS[1..2],
+                IndexKind::Ordered,
+                Arc::default(),
+            );
+            block_on(made).unwrap();
+        }
         table
     }
 

@@ -1,7 +1,8 @@
 //! Ranges of keys that another owner shall have.
 //!
 //! ```text
-//! write lock ─ nobody writes ─ rows of the next keys, by their owner's index ─▶ deleted there, added at the new owner
+//! write lock ─ nobody writes ─┬─ within a node: OfferKeys ─▶ chunks, shared tree ─ AdoptKeys ─▶ the same rows there
+//!                             └─ rows of the next keys, by their owner's index ─▶ deleted there, added elsewhere
 //!      ─ a timestamp is drawn ─ the new table of ranges is published, with that timestamp ─ Commit
 //! ```
 //!
@@ -15,9 +16,11 @@
 use super::key_shift::KeyShift;
 use crate::clients::engine::Engine;
 use crate::error::EngineError;
+use crate::held::partition::KeySelection;
 use crate::object::data_object::DataObject;
 use crate::object::keys::{KeyRange, Keys, is_word};
 use crate::object::ranges::Assignment;
+use crate::protocol::answers::OfferedKeys;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use eris_column::CHUNK_ROWS;
 use eris_home::Moved;
@@ -59,6 +62,7 @@ impl Engine {
         loop {
             let (moved, last) = self.move_first_keys(id, (next, high), to, u64::MAX).await?;
             all.keys += moved.keys;
+            all.linked += moved.linked;
             all.copied += moved.copied;
             if last == high {
                 return Ok(all);
@@ -76,7 +80,6 @@ impl Engine {
         to: AeuId,
         rows: u64,
     ) -> Result<(Moved, i64), EngineError> {
-        let rows = rows.min(ROWS_AT_ONCE as u64) as usize;
         let table = self.object(id)?;
         if table.early_writes.try_write().is_err() {
             // Whoever waits for the write lock keeps those from it who would share it.
@@ -101,6 +104,33 @@ impl Engine {
         };
         // Changes before this lock are visible.
         let snapshot = self.snapshot();
+        let from = assignment.get(low);
+        let selection = KeySelection {
+            numbers: (low, high),
+            assignment: assignment.clone(),
+        };
+        if self.can_link(&object, from, to) {
+            match writer.offer_keys(from, selection, rows).await? {
+                OfferedKeys::Rows(offered, last) => {
+                    let (keys, linked) = offered.size();
+                    writer.adopt_keys(to, offered);
+                    writer.shift(KeyShift {
+                        numbers: (low, last),
+                        to,
+                        rows: keys,
+                    });
+                    writer.commit().await?;
+                    let moved = Moved {
+                        keys,
+                        linked,
+                        ..Moved::default()
+                    };
+                    return Ok((moved, last));
+                }
+                OfferedKeys::Nothing | OfferedKeys::OnlyCopied => {}
+            }
+        }
+        let rows = rows.min(ROWS_AT_ONCE as u64) as usize;
         let read = self
             .read_some(&object, &assignment, (low, high), rows)
             .await?;
@@ -125,6 +155,12 @@ impl Engine {
         writer.shift(shift);
         writer.commit().await?;
         Ok((moved, last))
+    }
+
+    /// Whether keys go from one owner to another without a copy of their rows.
+    pub(crate) fn can_link(&self, object: &DataObject, from: AeuId, to: AeuId) -> bool {
+        let topology = self.topology();
+        topology.node_of(from) == topology.node_of(to) && object.indexes().is_empty()
     }
 
     /// Rows with the least numbers between two, which are one owner's: so many or some more, and the last number of

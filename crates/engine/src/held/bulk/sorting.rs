@@ -125,7 +125,7 @@ impl Sorting {
                 }
             }
             SortingPhase::Words(build, from) if from == self.entries.len() => {
-                let index = PrimaryIndex::Words(build.finish()?.into());
+                let index = PrimaryIndex::of_words(build.finish()?);
                 return Ok(BulkStep::Done(Box::new(index)));
             }
             SortingPhase::Words(mut build, from) => {
@@ -135,7 +135,7 @@ impl Sorting {
                 SortingPhase::Words(build, end)
             }
             SortingPhase::Bytes(build, from) if from == self.entries.len() => {
-                let index = PrimaryIndex::Bytes(build.finish()?.into());
+                let index = PrimaryIndex::of_bytes(build.finish()?);
                 return Ok(BulkStep::Done(Box::new(index)));
             }
             SortingPhase::Bytes(mut build, from) => {

@@ -192,6 +192,12 @@ impl<K: Key + ?Sized> Watched<K> {
         self.last = Some(effect);
     }
 
+    /// Puts another tree in the place of this one, which is given back. What is under way ends.
+    pub fn replace(&mut self, tree: Art<K>) -> Art<K> {
+        self.give_up("the tree was shared with another owner");
+        std::mem::replace(&mut self.tree, tree)
+    }
+
     /// What is going on.
     pub fn state(&self) -> ReorganizationState {
         match self.work.as_ref().map(|work| work.phase()) {
