@@ -106,6 +106,36 @@ fn keyed(engine: &Engine, count: usize) -> ObjectId {
     object
 }
 
+#[test]
+fn rows_of_keys_that_one_owner_has_are_spread_by_size() {
+    for (nodes, cores) in [(1, 2), (2, 2)] {
+        let engine = engine(nodes, cores);
+        let object = keyed(&engine, 600_000);
+        let all = engine.move_keys(object, i64::MIN, i64::MAX, AeuId(0));
+        let moved = block_on(all).unwrap();
+        assert!(moved.linked > 0, "{moved:?}");
+        let held = living(&engine, object);
+        assert_eq!(held.iter().sum::<u64>(), held[0]);
+        let before = ids(&engine, object);
+        let balancing = Balancing {
+            algorithm: None,
+            ..Balancing::default()
+        };
+        let balancer = Balancer::start(&engine, balancing).unwrap();
+        block_on(balancer.balance(&engine, object)).unwrap();
+        let held = living(&engine, object);
+        let mean = held.iter().sum::<u64>() / held.len() as u64;
+        // What is linked is counted by a sample.
+        assert!(
+            held.iter().all(|rows| rows.abs_diff(mean) <= mean / 8),
+            "{held:?}"
+        );
+        assert_eq!(ids(&engine, object), before);
+        let history = balancer.history();
+        assert!(history.iter().all(|one| one.result.is_ok()), "{history:?}");
+    }
+}
+
 fn key(ids: impl Iterator<Item = i64>) -> Vec<ArrayRef> {
     vec![Arc::new(Int64Array::from_iter_values(ids))]
 }
