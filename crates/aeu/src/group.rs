@@ -422,7 +422,7 @@ mod tests {
                 let mut see = |command: Command<'_, u64>| {
                     let callback = command.header.callback;
                     assert!(command.words.iter().all(|word| *word == callback));
-                    let with_parcel = sent.iter().any(|sent| *sent == (command.header, true));
+                    let with_parcel = sent.contains(&(command.header, true));
                     assert_eq!(command.parcel.as_deref(), with_parcel.then_some(&callback));
                     seen.push(command.header);
                 };

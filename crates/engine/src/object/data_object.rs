@@ -320,7 +320,7 @@ impl DataObject {
     ) -> Arc<Index> {
         let id = self.next_index.fetch_add(1, Ordering::Relaxed);
         let index = Arc::new(Index::new(id, columns, kind, self.statistics.len(), built));
-        (self.indexes).rcu(|all| [all.as_slice(), &[index.clone()]].concat());
+        (self.indexes).rcu(|all| [all.as_slice(), std::slice::from_ref(&index)].concat());
         index
     }
 
