@@ -13,17 +13,27 @@ use eris_atomics::Way;
 use eris_numa::{HugePages, Memory, Profile, Topology};
 use eris_route::{BufferSizes, Port};
 use eris_types::{AeuId, ObjectId};
+use std::cell::Cell;
 use std::ops::Range;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
 
 /// The engine and who steps it.
 pub(crate) struct Simulated {
     pub engine: Engine,
     pub memory: Memory,
     simulation: Simulation<Owner>,
+}
+
+/// Ten microseconds pass from one look at this clock to the next, whatever else the machine does.
+fn clock() -> Instant {
+    thread_local! {
+        static CLOCK: Cell<Instant> = Cell::new(Instant::now());
+    }
+    CLOCK.replace(CLOCK.get() + Duration::from_micros(10))
 }
 
 impl Simulated {
@@ -51,7 +61,11 @@ impl Simulated {
         let way = Way::ALL[seed as usize % Way::ALL.len()];
         let sequencer = Arc::new(Sequencer::new(topology.nodes().len(), way));
         let remote = Arc::new(Remote::new(&topology));
-        let handler = |aeu| owner(aeu, &topology, &memory, &sequencer, &remote);
+        let handler = |aeu| {
+            let mut owner = owner(aeu, &topology, &memory, &sequencer, &remote);
+            owner.clock = clock;
+            owner
+        };
         let simulation = Simulation::new(seed, &topology, BufferSizes::default(), faults, handler);
         let router = simulation.router().clone();
         let engine = Engine::assemble(

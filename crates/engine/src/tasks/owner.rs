@@ -22,6 +22,7 @@ use eris_route::Endpoint;
 use eris_types::{AeuId, ObjectId};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Instant;
 
 /// The partitions of one AEU and the work on them.
 pub(crate) struct Owner {
@@ -32,6 +33,8 @@ pub(crate) struct Owner {
     pub sequencer: Arc<Sequencer>,
     pub remote: Arc<Remote>,
     pub copies: CopyBlocks,
+    /// What chunks are timed by. Simulations have a clock of their own, so that a seed always does the same.
+    pub clock: fn() -> Instant,
     pub partitions: HashMap<ObjectId, Partition>,
     /// Fragments under way here.
     pub runs: HashMap<RunId, ActiveRun>,
@@ -88,6 +91,7 @@ impl Owner {
             sequencer,
             remote,
             copies: CopyBlocks::default(),
+            clock: Instant::now,
             partitions: HashMap::new(),
             runs: HashMap::new(),
             encodings: HashMap::new(),

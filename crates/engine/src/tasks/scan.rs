@@ -261,9 +261,9 @@ impl ScanTask {
         let mut work = Work::default();
         // Nobody asks how long a chunk takes where there are no others, and zone maps exclude many in less time.
         let is_timed = owner.runs.len() > 1 || owner.topology.nodes().len() > 1;
-        let began = is_timed.then(Instant::now);
+        let began = is_timed.then(owner.clock);
         let batches = self.run.program.run(view, partial, &mut work)?;
-        let took = began.map(|began| began.elapsed());
+        let took = began.map(|began| (owner.clock)().duration_since(began));
         self.took(&work, view.chunk.rows(), from, took, owner, cx);
         self.keep(batches, owner, cx)?;
         Ok(work.bytes + CLAIM_BYTES)

@@ -24,7 +24,7 @@ use eris_store::{Chunk, ChunkView};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Chunks of scans that are worked on together take no longer than this, as far as one can tell: commands wait
 /// meanwhile.
@@ -67,7 +67,7 @@ impl ScanTask {
         }
         // Whatever panics from here on until they are put back is caught: the others would be lost with it.
         self.prepare();
-        let began = Instant::now();
+        let began = (owner.clock)();
         let (own, outcomes, work) = {
             let run = self.run.clone();
             let mut work = Work::default();
@@ -95,7 +95,8 @@ impl ScanTask {
             let outcomes: Vec<Outcome> = outcomes.collect();
             (own, outcomes, work)
         };
-        let each = began.elapsed() / (1 + others.len() as u32);
+        let took = (owner.clock)().duration_since(began);
+        let each = took / (1 + others.len() as u32);
         let mut bytes = work.bytes + CLAIM_BYTES;
         for (mut other, outcome) in others.into_iter().zip(outcomes) {
             bytes += other.work.bytes.saturating_sub(other.work.bytes_shared) + CLAIM_BYTES;
