@@ -17,7 +17,6 @@ pub(crate) mod moves;
 pub(crate) mod partitions;
 pub(crate) mod recode;
 pub(crate) mod reorganize;
-mod row_bytes;
 pub(crate) mod rows;
 pub(crate) mod shared;
 pub(crate) mod stream;

@@ -46,7 +46,7 @@ pub use clients::rows::{Keeping, RowChanges, RowClient};
 pub use clients::writer::Writer;
 pub use eris_column::KeyOrder;
 pub use eris_home::{
-    Algorithm, Balanced, Balancing, Becomes, ChunkInspection, ColumnChunkInspection,
+    Algorithm, Appending, Balanced, Balancing, Becomes, ChunkInspection, ColumnChunkInspection,
     ColumnStatistics, Compute, Computed, DictionaryInspection, Found, HeldSnapshot, IndexKind,
     IndexReorganization, IndexStatistics, Inspection, KeyBounds, Moved, ObjectStatistics,
     PartitionStatus, Partitioning, ReorganizationCause, ReorganizationEffect, ReorganizationState,

@@ -3,6 +3,7 @@
 //! Clients and owners share it. It has no rows: those are [held](crate::held) by its owners.
 
 pub(crate) mod coding;
+pub(crate) mod collected;
 pub(crate) mod data_object;
 pub(crate) mod indexes;
 pub(crate) mod keys;

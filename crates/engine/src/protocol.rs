@@ -3,8 +3,10 @@
 //! A command is a type. The type fixes its rank, its callback and its reply: see [`request::Request`].
 
 pub(crate) mod answers;
+pub(crate) mod append;
 pub(crate) mod asked;
 pub(crate) mod callback;
+pub(crate) mod copies;
 pub(crate) mod keys;
 pub(crate) mod lists;
 pub(crate) mod message;

@@ -1,5 +1,6 @@
 //! Engines whose AEUs are stepped by hand, in an order that a seed decides, and compared with models.
 
+mod appends;
 mod changes;
 mod fragments;
 mod indexes;

@@ -1,20 +1,29 @@
 //! Memory lies on its owner's node: the system is asked for the node of every page of column chunks and indexes, after
-//! loads, links, copies and reorganisations. With one node everything has to be there anyway; `make test-numa` runs
-//! this on an emulated machine with several, and says by `ERIS_NUMA_NODES` how many have to be found.
+//! loads, links, copies and reorganisations, and while statements run. With one node everything has to be there anyway;
+//! `make test-numa` runs this on an emulated machine with several, and says by `ERIS_NUMA_NODES` how many have to be
+//! found.
 #![allow(missing_docs)]
 
 #[allow(dead_code, reason = "other tests use more of it")]
 mod common;
 
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{ArrayRef, Int64Array, RecordBatch};
+use arrow_schema::Schema;
 use common::*;
 use eris_engine::{
     Engine, IndexKind, KeyIndex, Located, Moved, Partitioning, ReorganizationState, Settings,
     Shift, StoredPart,
 };
-use eris_numa::{Buffer, HugePages, Node, Topology};
-use eris_types::{AeuId, ColumnId, NodeId};
+use eris_fragment::{Executor, Expr, Fragment, Lookup, NumaStrategy, Output};
+use eris_numa::{Buffer, HugePages, Node, Placement, Topology};
+use eris_types::{AeuId, ColumnId, NodeId, ObjectId};
+use futures::StreamExt;
 use futures::executor::block_on;
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 const ROWS: usize = 100_000;
 const CHUNK: usize = 65_536;
@@ -231,6 +240,189 @@ fn rows_with_a_key_that_change_owners_lie_on_the_new_owners_node() {
     }
     check_spread(&engine, &look("everybody's keys moved"), &parts);
     assert_eq!(count_sum(&engine, object).unwrap(), expected);
+}
+
+/// What is accounted to buffers, by node.
+fn buffers(engine: &Engine) -> BTreeMap<NodeId, u64> {
+    let usage = engine.memory().usage().into_iter();
+    let usage = usage.filter(|usage| usage.object == ObjectId(0));
+    usage.map(|usage| (usage.node, usage.bytes)).collect()
+}
+
+/// Waits until every node with AEUs has so much for buffers, and looks whether all of its memory is there.
+fn check_buffers(step: &str, engine: &Engine, least: u64) {
+    let nodes = engine.topology().nodes().iter();
+    let has_aeus = |node: &&Node| {
+        let mut places = engine.topology().aeus().iter();
+        places.any(|place| place.node == node.id)
+    };
+    let began = Instant::now();
+    for node in nodes.filter(has_aeus) {
+        let here = || buffers(engine).get(&node.id).copied().unwrap_or(0);
+        while here() < least {
+            let waited = began.elapsed();
+            assert!(
+                waited < Duration::from_secs(60),
+                "{step}: {:?}",
+                buffers(engine)
+            );
+            std::thread::yield_now();
+        }
+        let Some(placement) = engine.memory().node(node.id).placement() else {
+            assert_eq!(nodes_wanted(), None, "the system does not tell");
+            continue;
+        };
+        println!("{step}: {} bytes on {}, {placement:?}", here(), node.id);
+        let home = node.os_node.expect("the topology is real");
+        assert_eq!(placement.bytes_elsewhere(home), 0, "{step}");
+    }
+}
+
+/// How many rows [`spread`] makes.
+fn spread_rows(engine: &Engine) -> usize {
+    CHUNK * (2 * engine.topology().aeus().len()).max(8)
+}
+
+/// A table of which every owner has some chunks.
+fn spread(engine: &Engine) -> ObjectId {
+    let object = create(engine, Partitioning::Size);
+    for first in (0..spread_rows(engine)).step_by(CHUNK) {
+        insert(engine, object, rows(first as i64, CHUNK)).unwrap();
+    }
+    object
+}
+
+#[test]
+fn rows_of_a_query_lie_on_the_node_where_they_were_found() {
+    let Some(engine) = engine() else {
+        return;
+    };
+    let from = spread(&engine);
+    let fields = schema();
+    let fields = fields.fields().iter();
+    let fields = fields.map(|field| field.as_ref().clone().with_nullable(true));
+    let fields = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+    let to = engine.create("t", fields, Partitioning::Size).unwrap();
+    let mut all = fragment(&engine, from, all_rows());
+    all.options.strategy = NumaStrategy::Push;
+    let mut writer = engine.writer(to).unwrap();
+    let rows = {
+        let appending = writer.append_from(&all).unwrap();
+        block_on(appending.expect("they are many").done).unwrap()
+    };
+    assert_eq!(block_on(writer.commit()).unwrap(), rows);
+    let by_node = |object| {
+        let mut rows = BTreeMap::new();
+        for partition in engine.partitions(object).unwrap() {
+            *rows.entry(partition.node).or_insert(0) += partition.rows;
+        }
+        rows
+    };
+    assert_eq!(by_node(to), by_node(from));
+    let pages = check(
+        "a table of a query's rows",
+        &block_on(engine.locate(to)).unwrap(),
+    );
+    check_spread(&engine, &pages, &[StoredPart::Rows]);
+}
+
+#[test]
+fn what_rows_are_looked_up_in_lies_on_each_node() {
+    let Some(engine) = engine() else {
+        return;
+    };
+    let object = spread(&engine);
+    let count = spread_rows(&engine) as i64;
+    let keys = || (0..count).step_by(5);
+    let values = Int64Array::from_iter_values(keys().map(|key| count - key));
+    let side = RecordBatch::try_from_iter([
+        (
+            "key",
+            Arc::new(Int64Array::from_iter_values(keys())) as ArrayRef,
+        ),
+        ("value", Arc::new(values)),
+    ]);
+    let joined = Fragment {
+        lookups: vec![Lookup::new(0, side.unwrap())],
+        output: Output::Rows {
+            columns: vec![Expr::Column(0), Expr::Column(2)],
+            limit: None,
+        },
+        ..fragment(&engine, object, all_rows())
+    };
+    // Nobody reads its rows: so it waits when all have begun.
+    let execution = engine.execute(Arc::new(joined), 1).unwrap();
+    // A number of 32 bits for each place between the keys, beside whatever else there is.
+    let table = 4 * (count as u64 - 5);
+    let began = Instant::now();
+    for place in engine.topology().aeus() {
+        let is_there = || {
+            let placement = engine.memory().node(place.node).placement();
+            let bytes = |placement: Placement| {
+                let pages = placement.pages.iter().map(|(_, pages)| pages);
+                (pages.sum::<usize>() * placement.page_bytes) as u64
+            };
+            placement.is_none_or(|placement| bytes(placement) >= table)
+        };
+        while !is_there() {
+            let waited = began.elapsed();
+            assert!(
+                waited < Duration::from_secs(60),
+                "no table on {}",
+                place.node
+            );
+            std::thread::yield_now();
+        }
+    }
+    check_buffers("a build side", &engine, table);
+    let batches = execution.streams.into_iter();
+    let batches = batches.flat_map(|stream| block_on(stream.collect::<Vec<_>>()));
+    let mut found = 0;
+    for batch in batches {
+        let batch = batch.unwrap();
+        let column = |at: usize| {
+            batch
+                .column(at)
+                .as_primitive::<Int64Type>()
+                .values()
+                .clone()
+        };
+        let sums = column(0)
+            .iter()
+            .zip(&*column(1))
+            .map(|(key, value)| key + value)
+            .collect::<Vec<_>>();
+        assert!(sums.iter().all(|sum| *sum == count), "{sums:?}");
+        found += sums.len();
+    }
+    assert_eq!(found, keys().count());
+}
+
+#[test]
+fn groups_are_accounted_to_the_nodes_that_make_them() {
+    let Some(engine) = engine() else {
+        return;
+    };
+    let object = spread(&engine);
+    let by_id = Output::Groups {
+        keys: vec![Expr::Column(0)],
+        aggregates: Vec::new(),
+    };
+    let before = buffers(&engine);
+    let execution = engine
+        .execute(Arc::new(fragment(&engine, object, by_id)), 1)
+        .unwrap();
+    check_buffers("groups", &engine, 1 << 20);
+    drop(execution);
+    let began = Instant::now();
+    while buffers(&engine) != before {
+        assert!(
+            began.elapsed() < Duration::from_secs(60),
+            "{:?}",
+            buffers(&engine)
+        );
+        std::thread::yield_now();
+    }
 }
 
 /// Puts every key in, with its double as value.

@@ -1,6 +1,6 @@
 //! The columns that a fragment reads, with everything that is known of them at compile time.
 
-use crate::lookup::{CompiledLookup, Lookups, joined_fields};
+use crate::lookup::{CompiledLookup, Lookups, TableMemory, joined_fields};
 use arrow_schema::{DataType, Schema};
 use eris_column::{Dictionary, Domain};
 use eris_fragment::{Fragment, FragmentError, Type};
@@ -23,6 +23,7 @@ impl FragmentColumns {
         fragment: &Fragment,
         schema: &Schema,
         dictionaries: &[Option<Dictionary>],
+        memory: Option<&TableMemory>,
     ) -> Result<Self, FragmentError> {
         let count = fragment.columns.len();
         let mut columns = FragmentColumns {
@@ -64,7 +65,7 @@ impl FragmentColumns {
                 .push(dictionaries.get(id.index()).cloned().flatten());
         }
         for lookup in &fragment.lookups {
-            let compiled = CompiledLookup::compile(lookup, &columns)?;
+            let compiled = CompiledLookup::compile(lookup, &columns, memory)?;
             for (number, field) in joined_fields(&lookup.rows).enumerate() {
                 let unsupported = FragmentError::Malformed {
                     reason: "a lookup with a column of a type that is not stored",

@@ -40,6 +40,7 @@ mod window;
 mod work;
 
 pub use group::{Division, Groups, Merger};
+pub use lookup::TableMemory;
 pub use program::{Partial, Program};
 pub use together::{Member, Outcome, run_together};
 pub use work::Work;

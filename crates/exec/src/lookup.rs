@@ -14,10 +14,13 @@
 mod combinations;
 mod key_map;
 mod matches;
+mod number_table;
 
 pub(crate) use combinations::{CombinationNumbers, Combinations};
-pub(crate) use key_map::{KeyMap, NumberTable};
+pub(crate) use key_map::KeyMap;
 pub(crate) use matches::Matches;
+pub(crate) use number_table::NumberTable;
+pub use number_table::TableMemory;
 
 use crate::columns::FragmentColumns;
 use crate::expr::unexpected;
@@ -38,6 +41,8 @@ pub(crate) struct CompiledLookup {
     of_keys: OnceLock<KeyMap>,
     /// Where each key's rows are, if there are more rows than keys.
     matches: Option<Matches>,
+    /// Where its tables lie.
+    memory: Option<TableMemory>,
 }
 
 /// The relation's keys, each once: row by row, unless there are matches.
@@ -60,6 +65,7 @@ impl CompiledLookup {
     pub(crate) fn compile(
         lookup: &eris_fragment::Lookup,
         columns: &FragmentColumns,
+        memory: Option<&TableMemory>,
     ) -> Result<Self, FragmentError> {
         let malformed = |reason| Err(FragmentError::Malformed { reason });
         let column = lookup.column;
@@ -101,15 +107,18 @@ impl CompiledLookup {
             joined: joined.collect(),
             of_keys: OnceLock::new(),
             matches,
+            memory: memory.cloned(),
         })
     }
 
     /// A map from keys to what `values` says of their numbers.
     fn map(&self, values: impl Fn(usize) -> u32, columns: &FragmentColumns) -> KeyMap {
+        let memory = self.memory.as_ref();
         match &self.keys {
-            RelationKeys::Integers(keys) => KeyMap::integers(keys, values),
+            RelationKeys::Integers(keys) => KeyMap::integers(keys, values, memory),
             RelationKeys::Strings(keys) => {
-                KeyMap::strings(keys, values, columns.dictionaries[self.column].as_ref())
+                let dictionary = columns.dictionaries[self.column].as_ref();
+                KeyMap::strings(keys, values, dictionary, memory)
             }
         }
     }
@@ -141,7 +150,9 @@ impl CompiledLookup {
         Combinations {
             numbers: match self.matches {
                 None => CombinationNumbers::OfKeys(self.map(|place| numbers[place], columns)),
-                Some(_) => CombinationNumbers::OfPlaces(NumberTable::of(&numbers)),
+                Some(_) => {
+                    CombinationNumbers::OfPlaces(NumberTable::of(&numbers, self.memory.as_ref()))
+                }
             },
             lookup: own,
             column: self.column,

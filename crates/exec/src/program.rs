@@ -3,6 +3,7 @@
 use crate::columns::FragmentColumns;
 use crate::filter::{ChunkInput, Filter, FilterState, Passed};
 use crate::group::{Division, GroupPlan, GroupState, Groups, Merger};
+use crate::lookup::TableMemory;
 use crate::phases::{Left, Tally};
 use crate::rows::{RowPlan, RowState};
 use crate::window::ChunkPosition;
@@ -102,7 +103,20 @@ impl Program {
         schema: &Schema,
         dictionaries: &[Option<Dictionary>],
     ) -> Result<Program, FragmentError> {
-        let columns = FragmentColumns::resolve(fragment, schema, dictionaries)?;
+        Self::compile_on(fragment, schema, dictionaries, None)
+    }
+
+    /// The same, with the large tables of its lookups on a node, as far as that has memory.
+    ///
+    /// # Errors
+    /// As [`Program::compile`].
+    pub fn compile_on(
+        fragment: &Fragment,
+        schema: &Schema,
+        dictionaries: &[Option<Dictionary>],
+        memory: Option<&TableMemory>,
+    ) -> Result<Program, FragmentError> {
+        let columns = FragmentColumns::resolve(fragment, schema, dictionaries, memory)?;
         reject_computing_with_row_ids(fragment, &columns)?;
         reject_conditions_on_lookups(fragment)?;
         let mut filter = Filter::compile(fragment, &columns)?;

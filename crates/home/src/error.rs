@@ -1,6 +1,6 @@
 //! What can go wrong in a home, in the user's terms.
 
-use eris_fragment::UnsupportedType;
+use eris_fragment::{FragmentError, UnsupportedType};
 use eris_types::ObjectId;
 
 /// A failed operation. It left no trace.
@@ -85,6 +85,9 @@ pub enum HomeError {
         /// What was asked for, and what there is.
         reason: String,
     },
+    /// The rows that were to be written could not be found.
+    #[error(transparent)]
+    Fragment(#[from] FragmentError),
     /// Rows that a statement wanted to delete are not there.
     #[error("table {table}: rows that were to be deleted are gone")]
     NoSuchRows {

@@ -67,4 +67,4 @@ pub use single::{Becomes, Compute, Computed, Kept, RowChanges, RowClient, Single
 pub use snapshot::HeldSnapshot;
 pub use statistics::{ColumnStatistics, ObjectStatistics};
 pub use traffic::{Traffic, TrafficKind};
-pub use write::Write;
+pub use write::{Appending, Write};

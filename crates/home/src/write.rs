@@ -2,9 +2,11 @@
 
 use crate::HomeError;
 use arrow_array::RecordBatch;
+use eris_fragment::{Fragment, FragmentReport};
 use eris_types::{ObjectId, RowId};
 use futures::future::BoxFuture;
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
+use std::sync::Arc;
 
 /// The rows of one statement on their way into one or several data objects. All of them take effect at one timestamp,
 /// or none does. Dropped without [`Write::commit`] it leaves no trace.
@@ -25,6 +27,20 @@ pub trait Write: Debug + Send {
         object: ObjectId,
         rows: RecordBatch,
     ) -> BoxFuture<'_, Result<(), HomeError>>;
+
+    /// Adds the rows of a fragment that yields the object's columns with exactly its types, each where it is found:
+    /// they do not pass through this process's statement. `None`: the home cannot do that, or not well, and nothing was
+    /// begun; then the fragment's rows are read, and [appended](Write::append).
+    ///
+    /// # Errors
+    /// The fragment cannot be begun.
+    fn append_from(
+        &mut self,
+        _object: ObjectId,
+        _fragment: &Fragment,
+    ) -> Result<Option<Appending<'_>>, HomeError> {
+        Ok(None)
+    }
 
     /// Deletes rows, each at most once in the statement.
     ///
@@ -52,4 +68,18 @@ pub trait Write: Debug + Send {
     /// # Errors
     /// As [`Write::check`]; nothing took effect.
     fn commit(self: Box<Self>) -> BoxFuture<'static, Result<(), HomeError>>;
+}
+
+/// Rows that are being added where they are found.
+pub struct Appending<'a> {
+    /// What the fragment did so far.
+    pub report: Arc<dyn Fn() -> FragmentReport + Send + Sync>,
+    /// How many rows it added, once all of them are there. Dropped before, or on an error, the statement is lost.
+    pub done: BoxFuture<'a, Result<u64, HomeError>>,
+}
+
+impl Debug for Appending<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Appending")
+    }
 }

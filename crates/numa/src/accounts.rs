@@ -1,6 +1,7 @@
-//! Bytes per data object on one node.
+//! Bytes per data object on one node: of buffers, and of what else its holder says lies there.
 
-use eris_types::ObjectId;
+use crate::budget::{Budget, OutOfMemory, Reservation};
+use eris_types::{NodeId, ObjectId};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -24,6 +25,69 @@ impl Account {
 
     pub(crate) fn subtract(&self, bytes: u64) {
         self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+/// One data object's account on one node, for memory that lies in no buffer: who allocates it says how much it is.
+/// Cheap to clone; clones are the same account.
+#[derive(Clone, Debug)]
+pub struct NodeAccount {
+    account: Arc<Account>,
+    budget: Budget,
+    node: NodeId,
+}
+
+impl NodeAccount {
+    pub(crate) fn new(account: Arc<Account>, budget: Budget, node: NodeId) -> Self {
+        NodeAccount {
+            account,
+            budget,
+            node,
+        }
+    }
+
+    /// The budget that it counts in.
+    pub fn budget(&self) -> &Budget {
+        &self.budget
+    }
+
+    /// Takes `bytes` out of the budget and notes them on the node, until what this returns is dropped.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`] if they do not fit under the limit; nothing is taken then.
+    pub fn try_reserve(&self, bytes: u64) -> Result<NodeReservation, OutOfMemory> {
+        let reserved = self
+            .budget
+            .try_reserve(bytes)
+            .map_err(|denied| OutOfMemory {
+                node: Some(self.node),
+                ..denied
+            })?;
+        self.account.add(bytes);
+        Ok(NodeReservation {
+            account: self.account.clone(),
+            reserved,
+        })
+    }
+}
+
+/// Bytes of one data object on one node that lie in no buffer.
+#[derive(Debug)]
+pub struct NodeReservation {
+    account: Arc<Account>,
+    reserved: Reservation,
+}
+
+impl NodeReservation {
+    /// The bytes held.
+    pub fn bytes(&self) -> u64 {
+        self.reserved.bytes()
+    }
+}
+
+impl Drop for NodeReservation {
+    fn drop(&mut self) {
+        self.account.subtract(self.reserved.bytes());
     }
 }
 

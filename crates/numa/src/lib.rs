@@ -63,6 +63,7 @@ mod speeds;
 mod sysfs;
 mod topology;
 
+pub use accounts::{NodeAccount, NodeReservation};
 pub use affinity::{PinError, current_cpu, give_way, pin_current_thread};
 pub use budget::{Budget, Cause, OutOfMemory, Reservation};
 pub use buffer::{Buffer, Plain};

@@ -361,6 +361,29 @@ mod tests {
     }
 
     #[test]
+    fn what_lies_in_no_buffer_is_accounted_by_node_while_it_is_held() {
+        let (memory, _source) = memory(100_000, usize::MAX);
+        let node = memory.node(NodeId(0));
+        let account = node.account(OBJECT);
+        let _buffer = node.allocate(OBJECT, 8_192).unwrap();
+        let held = account.try_reserve(50_000).unwrap();
+        let usage = |bytes| {
+            [Usage {
+                object: OBJECT,
+                node: NodeId(0),
+                bytes,
+            }]
+        };
+        assert_eq!(memory.usage(), usage(58_192));
+        let denied = account.try_reserve(50_000).unwrap_err();
+        assert_eq!((denied.asked, denied.node), (50_000, Some(NodeId(0))));
+        assert_eq!(memory.budget().used(), 58_192);
+        drop(held);
+        assert_eq!(memory.usage(), usage(8_192));
+        assert_eq!(memory.budget().used(), 8_192);
+    }
+
+    #[test]
     fn the_budget_denies_before_the_source_is_asked() {
         let (memory, source) = memory(100_000, usize::MAX);
         let node = memory.node(NodeId(0));

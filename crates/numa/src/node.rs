@@ -1,6 +1,6 @@
 //! The memory manager of one node.
 
-use crate::accounts::Accounts;
+use crate::accounts::{Accounts, NodeAccount};
 use crate::budget::{Budget, Cause, OutOfMemory};
 use crate::buffer::{Buffer, BufferPlace};
 use crate::classes::Class;
@@ -110,6 +110,12 @@ impl NodeMemory {
                 Err(state.denied(occupied as u64, Cause::System(errno)))
             }
         }
+    }
+
+    /// The account of a data object on this node, for memory that lies in no buffer.
+    pub fn account(&self, object: ObjectId) -> NodeAccount {
+        let state = &self.0;
+        NodeAccount::new(state.accounts.of(object), state.budget.clone(), state.node)
     }
 
     /// Bytes of address space that are mapped for this node: what its buffers occupy, and what lies between them.

@@ -353,6 +353,9 @@ impl From<ArrowError> for SqlError {
 
 impl From<HomeError> for SqlError {
     fn from(error: HomeError) -> Self {
+        if let HomeError::Fragment(error) = error {
+            return error.into();
+        }
         let hint = matches!(error, HomeError::OutOfMemory { .. }).then_some(MORE_MEMORY);
         Self::new(SqlErrorKind::Home(Arc::new(error))).with_hint(hint)
     }

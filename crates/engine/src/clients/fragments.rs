@@ -20,23 +20,27 @@ use super::stream::ResultStream;
 use crate::error::EngineError;
 use crate::object::data_object::DataObject;
 use crate::object::path::Path;
+use crate::protocol::append::Append;
 use crate::protocol::callback::RunId;
+use crate::protocol::copies::Copies;
 use crate::protocol::run::{ResultReceiver, Run, Share};
 use crate::protocol::runs::Scan;
 use crate::tasks::owner::Owner;
+use arrow_schema::{DataType, SchemaRef};
 use eris_aeu::Runtime;
 use eris_column::CHUNK_ROWS;
-use eris_exec::Program;
+use eris_exec::{Program, TableMemory};
 use eris_fragment::{
     Access, Estimate, Execution, Executor, Fragment, FragmentError, FragmentReport, FragmentStream,
     Output,
 };
+use eris_home::BUFFERS;
 use eris_types::AeuId;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// An object of at most so many rows is scanned by its owners alone: a helper would come too late.
-const HELPLESS_ROWS: u64 = 8 * CHUNK_ROWS as u64;
+pub(super) const HELPLESS_ROWS: u64 = 8 * CHUNK_ROWS as u64;
 
 /// A fragment over more rows is not begun here: looking at their chunks alone takes longer than waking AEUs.
 const MOST_ROWS: u64 = 1024 * CHUNK_ROWS as u64;
@@ -71,6 +75,9 @@ impl Executor for Engine {
     }
 }
 
+/// What a fragment reads, and its programs.
+type Compiled = (Arc<DataObject>, Program, Option<Copies>);
+
 /// Who takes part in a fragment: AEUs and the rows of their partitions.
 pub(super) type Participants = Vec<(AeuId, u64)>;
 
@@ -81,25 +88,76 @@ impl EngineState {
         fragment: &Fragment,
         streams: usize,
     ) -> Result<Execution, FragmentError> {
-        let object = self.object(fragment.object);
-        let object = object.map_err(|_| FragmentError::NoSuchObject(fragment.object))?;
-        let program = Program::compile(fragment, &object.schema, &object.dictionaries())?;
-        if self.topology.nodes().len() > 1 && !self.topology.is_fake() {
-            // What crosses nodes goes by what is known of them.
-            self.machine.need();
-        }
-        let busy = |_| FragmentError::OutOfMemory("too many statements are running".to_owned());
-        let clients: Result<Vec<Client>, EngineError> =
-            (0..streams).map(|_| self.client()).collect();
-        let mut clients = clients.map_err(busy)?;
+        let (object, program, copies) = self.compile(fragment)?;
+        let mut clients = self.clients(streams)?;
         let mut path = Path::of(fragment, &object);
         let participants = self.participants(fragment, &object, path.as_mut());
         let may_be_little = may_be_little(fragment, path.as_ref(), &participants);
         count_lookup(&object, path.as_ref());
         let run = self.run(fragment, object, program, &participants, &mut clients);
-        let run = Arc::new(run.along(path));
+        let run = Arc::new(run.along(path).copied(copies));
         self.begin(&run, may_be_little, &mut clients[0]);
         Ok(self.execution(run, clients))
+    }
+
+    /// Begins a fragment whose rows are appended to another data object where they are found. Its result stream has no
+    /// batches; it ends when all rows are written. `None`: they are few, or of other types than the object's, and have
+    /// to be sent.
+    pub(super) fn execute_into(
+        self: &Arc<Self>,
+        fragment: &Fragment,
+        append: Append,
+        least_rows: u64,
+    ) -> Result<Option<(Arc<Run>, ResultStream)>, FragmentError> {
+        let Output::Rows { limit: None, .. } = &fragment.output else {
+            return Ok(None);
+        };
+        let (object, program, copies) = self.compile(fragment)?;
+        let types = |schema: &SchemaRef| {
+            let fields = schema.fields().iter();
+            fields.map(|field| field.data_type().clone()).collect()
+        };
+        let (found, stored): (Vec<DataType>, Vec<DataType>) =
+            (types(program.output_schema()), types(&append.object.schema));
+        let has_path = Path::of(fragment, &object).is_some();
+        if found != stored || has_path || object.total_rows() < least_rows {
+            return Ok(None);
+        }
+        let mut clients = self.clients(1)?;
+        let participants = self.scanners(&object);
+        let run = self.run(fragment, object, program, &participants, &mut clients);
+        let run = Arc::new(run.into(append).copied(copies));
+        self.begin(&run, false, &mut clients[0]);
+        let client = clients.pop().expect("one was asked for");
+        let stream = ResultStream::new(self.clone(), client, run.clone(), 0);
+        Ok(Some((run, stream)))
+    }
+
+    /// The data object that a fragment reads, and the program: one for all, and perhaps one for each node.
+    fn compile(&self, fragment: &Fragment) -> Result<Compiled, FragmentError> {
+        let object = self.object(fragment.object);
+        let object = object.map_err(|_| FragmentError::NoSuchObject(fragment.object))?;
+        let dictionaries = object.dictionaries();
+        let nodes = self.topology.nodes();
+        if nodes.len() > 1 && !self.topology.is_fake() {
+            // What crosses nodes goes by what is known of them.
+            self.machine.need();
+        }
+        // Where there is only one, its tables are the manager's from the start.
+        let tables = (nodes.len() == 1).then(|| TableMemory {
+            memory: self.memory.node(nodes[0].id),
+            object: BUFFERS,
+        });
+        let program =
+            Program::compile_on(fragment, &object.schema, &dictionaries, tables.as_ref())?;
+        let copies = Copies::new(fragment, &object, &dictionaries, nodes.len());
+        Ok((object, program, copies))
+    }
+
+    fn clients(&self, count: usize) -> Result<Vec<Client>, FragmentError> {
+        let clients: Result<Vec<Client>, EngineError> = (0..count).map(|_| self.client()).collect();
+        clients
+            .map_err(|_| FragmentError::OutOfMemory("too many statements are running".to_owned()))
     }
 
     /// Who takes part: those who hold what a path leads to, or whoever scans.
@@ -173,13 +231,7 @@ impl EngineState {
 
     /// What the caller gets of a run.
     fn execution(self: &Arc<Self>, run: Arc<Run>, clients: Vec<Client>) -> Execution {
-        let reports = run.shares.iter().map(|share| share.report.clone());
-        let reports: Vec<_> = reports.collect();
-        let phases = run.program.phases().clone();
-        let report = move || FragmentReport {
-            phases: phases.clone(),
-            workers: reports.iter().map(|report| report.read()).collect(),
-        };
+        let report = reporter(&run);
         let streams = clients.into_iter().enumerate().map(|(number, client)| {
             let stream = ResultStream::new(self.clone(), client, run.clone(), number);
             Box::pin(stream) as FragmentStream
@@ -188,7 +240,7 @@ impl EngineState {
         Execution {
             streams,
             is_merged: Arc::new(move || !run.repartitioning.is_in_parts()),
-            report: Arc::new(report),
+            report,
         }
     }
 
@@ -207,6 +259,17 @@ impl EngineState {
         }
         client.flush_all();
     }
+}
+
+/// What tells how far a run is. It does not keep the run.
+pub(super) fn reporter(run: &Run) -> Arc<dyn Fn() -> FragmentReport + Send + Sync> {
+    let reports = run.shares.iter().map(|share| share.report.clone());
+    let reports: Vec<_> = reports.collect();
+    let phases = run.program.phases().clone();
+    Arc::new(move || FragmentReport {
+        phases: phases.clone(),
+        workers: reports.iter().map(|report| report.read()).collect(),
+    })
 }
 
 /// Whether a fragment may be over soon.

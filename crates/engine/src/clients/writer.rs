@@ -10,15 +10,16 @@
 //! from before it reads which rows these are: until it has committed, nobody else deletes. It names them by their ids;
 //! which of them are whose, the owners know.
 
+mod append;
 mod commit;
 mod moving;
 
 use super::client::Client;
 use super::engine::Engine;
 use super::moves::key_shift::KeyShift;
-use super::row_bytes::row_bytes;
 use super::shared::EngineState;
 use crate::error::EngineError;
+use crate::object::collected::{Collected, MOST_COLLECTED};
 use crate::object::data_object::DataObject;
 use crate::object::scatter::Scatter;
 use crate::object::statement::Statement;
@@ -27,7 +28,6 @@ use crate::protocol::answers::{Deleted, OfferedKeys};
 use crate::protocol::lists::ToClient;
 use crate::protocol::statements::{Abort, Check, Delete, Insert};
 use arrow_array::RecordBatch;
-use eris_column::CHUNK_ROWS;
 use eris_numa::Reservation;
 use eris_types::{AeuId, ObjectId, RowId, StatementId};
 use std::future::poll_fn;
@@ -36,8 +36,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use tokio::sync::OwnedRwLockReadGuard;
 
-/// Rows that take so much are written, although they do not fill a chunk.
-const MOST_COLLECTED: u64 = 32 << 20;
 /// What share of the memory may wait, if it is more than one target's.
 const WAITING_SHARE: u64 = 16;
 /// Batches that may be under way to one AEU: one it works on, one that waits.
@@ -118,13 +116,6 @@ pub(crate) enum WriterLock {
     /// Waited for when the statement commits.
     AtCommit,
     Held(#[expect(dead_code, reason = "held until it is dropped")] ExclusiveWrite),
-}
-
-#[derive(Default)]
-struct Collected {
-    batches: Vec<RecordBatch>,
-    rows: usize,
-    bytes: u64,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -376,15 +367,12 @@ impl Writer {
         let mut rest = batch;
         while rest.num_rows() > 0 {
             let collected = &mut self.collected[target];
-            let room = (CHUNK_ROWS - collected.rows).min(rest.num_rows());
-            let taken = rest.slice(0, room);
-            let bytes = row_bytes(&taken);
-            collected.rows += room;
-            collected.bytes += bytes;
-            collected.batches.push(taken);
+            let (taken, bytes) = collected.next(&rest);
+            let count = taken.num_rows();
+            rest = rest.slice(count, rest.num_rows() - count);
+            collected.push(taken, bytes);
             self.waiting.grow(bytes);
-            rest = rest.slice(room, rest.num_rows() - room);
-            if collected.rows == CHUNK_ROWS || collected.bytes >= MOST_COLLECTED {
+            if collected.is_full() {
                 let full = std::mem::take(collected);
                 self.write(target, full).await?;
             }

@@ -2,7 +2,8 @@
 
 use crate::clients::writer::Writer;
 use arrow_array::RecordBatch;
-use eris_home::{HomeError, Write};
+use eris_fragment::Fragment;
+use eris_home::{Appending, HomeError, Write};
 use eris_types::{ObjectId, RowId};
 use futures::future::BoxFuture;
 use std::fmt;
@@ -29,6 +30,14 @@ impl Write for EngineWrite {
         rows: RecordBatch,
     ) -> BoxFuture<'_, Result<(), HomeError>> {
         Box::pin(self.of(object).append(rows))
+    }
+
+    fn append_from(
+        &mut self,
+        object: ObjectId,
+        fragment: &Fragment,
+    ) -> Result<Option<Appending<'_>>, HomeError> {
+        self.of(object).append_from(fragment)
     }
 
     fn delete(

@@ -16,13 +16,16 @@
 //! whoever hands it on, so that no two streams have groups in common. See [`crate::protocol::repartition`] for groups
 //! that are merged on the way.
 
+use super::append::Append;
 use super::callback::RunId;
+use super::copies::Copies;
 use super::repartition::Repartitioning;
 use super::report::ShareReport;
 use crate::object::data_object::DataObject;
 use crate::object::path::Path;
 use eris_exec::Program;
 use eris_fragment::{FragmentError, ScanOptions};
+use eris_numa::{NodeAccount, NodeMemory};
 use eris_route::Endpoint;
 use eris_store::{Chunk, ChunkView};
 use eris_types::{AeuId, Timestamp};
@@ -40,12 +43,17 @@ const HELP_ROWS: u64 = 4 * eris_column::CHUNK_ROWS as u64;
 pub(crate) struct Run {
     pub id: RunId,
     pub object: Arc<DataObject>,
-    pub program: Program,
+    /// As the client has compiled it.
+    pub program: Arc<Program>,
+    /// The same on each node.
+    pub copies: Option<Copies>,
     pub snapshot: Timestamp,
     pub limit: Option<u64>,
     pub options: ScanOptions,
     /// The index that leads to the rows.
     pub path: Option<Path>,
+    /// Where its rows go, if they are not sent.
+    pub append: Option<Append>,
     pub streams: Box<[ResultReceiver]>,
     /// One per participant, in order of the AEUs.
     pub shares: Box<[Share]>,
@@ -234,11 +242,13 @@ impl Run {
             ),
             id,
             object,
-            program,
+            program: Arc::new(program),
+            copies: None,
             snapshot,
             limit,
             options: ScanOptions::default(),
             path: None,
+            append: None,
             streams,
             shares,
             sent: AtomicU64::new(0),
@@ -260,6 +270,31 @@ impl Run {
         }
         self.path = path;
         self
+    }
+
+    /// The same, with a program for each node.
+    pub fn copied(mut self, copies: Option<Copies>) -> Self {
+        self.copies = copies;
+        self
+    }
+
+    /// The program for AEUs of a node.
+    pub fn program_on(&self, memory: &NodeMemory, account: &NodeAccount) -> Arc<Program> {
+        let copies = self.copies.as_ref();
+        let copy = copies.and_then(|copies| copies.on(memory, account));
+        copy.unwrap_or_else(|| self.program.clone())
+    }
+
+    /// The same, whose rows go into another data object.
+    pub fn into(mut self, append: Append) -> Self {
+        self.append = Some(append);
+        self
+    }
+
+    /// Rows that were found, or appended, by each participant.
+    pub fn rows_by_aeu(&self) -> impl Iterator<Item = (AeuId, u64)> + '_ {
+        let shares = self.shares.iter();
+        shares.map(|share| (share.aeu, share.report.rows_sent.get()))
     }
 
     /// Whether groups go to streams by their keys: every participant may then send to every stream.

@@ -12,7 +12,7 @@ use super::request::{NoReply, Request};
 use super::run::Run;
 use super::words::{Words, without_words};
 use eris_exec::Groups;
-use eris_numa::Reservation;
+use eris_numa::NodeReservation;
 use eris_route::Rank;
 use std::sync::Arc;
 
@@ -75,8 +75,8 @@ impl Request for Cancel {
 pub(crate) struct Repartition {
     pub run: Arc<Run>,
     pub groups: Groups,
-    /// For the groups, until they are merged.
-    pub reserved: Reservation,
+    /// For the groups, until they are merged: they lie on their sender's node.
+    pub reserved: NodeReservation,
 }
 
 impl Request for Repartition {

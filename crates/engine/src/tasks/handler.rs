@@ -4,7 +4,7 @@ use super::adopt::AdoptTask;
 use super::build::BuildTask;
 use super::check::CheckTask;
 use super::collect::CollectTask;
-use super::insert::InsertTask;
+use super::insert::{InsertTask, RowSource};
 use super::keys::compact::CompactTask;
 use super::keys::move_out::MoveOutTask;
 use super::offer_keys::OfferKeysTask;
@@ -73,6 +73,7 @@ macro_rules! tasks_from {
 // What is begun where the task is.
 tasks_from!(
     Scan(Box<ScanTask>),
+    Insert(Box<InsertTask>),
     Build(BuildTask),
     MoveOut(Box<MoveOutTask>),
     Compact(CompactTask),
@@ -86,8 +87,8 @@ impl Owner {
         let object = header.object;
         match message {
             ToOwner::Insert(insert) => {
-                let asked = Asked::by(&insert, header);
-                let (task, number) = self.begin_insert(insert, asked);
+                let source = RowSource::Client(Asked::by(&insert, header));
+                let (task, number) = self.begin_insert(insert, source);
                 let task = cx.spawn(Task::Insert(Box::new(task)));
                 self.wait_for_codes(number, task);
             }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! asking ──(a column has unknown strings)──▶ suspended ──Interned──▶ asking
-//!    └────(all known)──▶ encoding, one column per slice ──▶ uncommitted, Done sent
+//!    └────(all known)──▶ encoding, one column per slice ──▶ uncommitted, told to who has sent them
 //! ```
 
 use super::owner::Owner;
@@ -14,8 +14,10 @@ use crate::protocol::answers::Done;
 use crate::protocol::asked::Asked;
 use crate::protocol::callback::EncodingId;
 use crate::protocol::message::{Context, send};
+use crate::protocol::run::Run;
 use crate::protocol::statements::{Insert, Intern};
 use eris_aeu::Slice;
+use eris_fragment::FragmentError;
 use eris_numa::Reservation;
 use eris_route::Endpoint;
 use eris_store::Encoder;
@@ -27,10 +29,18 @@ pub(crate) struct InsertTask {
     statement: Arc<Statement>,
     /// Its entry in [`Owner::encodings`].
     number: EncodingId,
-    asked: Asked<Insert>,
+    source: RowSource,
     phase: InsertPhase,
     /// For the rows, until they are encoded.
     _reserved: Reservation,
+}
+
+/// Who has rows to be inserted, and hears what becomes of them.
+pub(crate) enum RowSource {
+    /// A client.
+    Client(Asked<Insert>),
+    /// A fragment that has found them here.
+    Fragment(Arc<Run>),
 }
 
 enum InsertPhase {
@@ -40,13 +50,13 @@ enum InsertPhase {
 }
 
 impl InsertTask {
-    pub fn new(insert: Insert, number: EncodingId, asked: Asked<Insert>) -> Self {
+    pub fn new(insert: Insert, number: EncodingId, source: RowSource) -> Self {
         let encoder = Encoder::new(insert.object.schema.clone(), insert.batches);
         InsertTask {
             object: insert.object,
             statement: insert.statement,
             number,
-            asked,
+            source,
             phase: InsertPhase::Asking(encoder),
             _reserved: insert.reserved,
         }
@@ -54,7 +64,7 @@ impl InsertTask {
 
     pub fn slice<T>(&mut self, owner: &mut Owner, cx: &mut Context<'_, T>) -> Slice {
         if self.statement.aborted.load(Ordering::Acquire) {
-            return self.end(owner);
+            return self.end(owner, cx);
         }
         if self.object.is_dropped() {
             let error = EngineError::NoSuchObject(self.object.id);
@@ -98,8 +108,10 @@ impl InsertTask {
                 let (partition, home) = owner.partition(&self.object);
                 (partition.write(self.statement.id, encoder, home))
                     .map_err(|error| store_error(&self.object.name, &error))?;
-                self.asked.answer(Done, cx);
-                Ok(self.end(owner))
+                if let RowSource::Client(asked) = &self.source {
+                    asked.answer(Done, cx);
+                }
+                Ok(self.end(owner, cx))
             }
             InsertPhase::Over => Ok(Slice::Done),
         }
@@ -137,13 +149,26 @@ impl InsertTask {
         owner: &mut Owner,
         cx: &mut Context<'_, T>,
     ) -> Slice {
-        self.asked.reject(error, cx);
-        self.end(owner)
+        match &self.source {
+            RowSource::Client(asked) => asked.reject(error, cx),
+            RowSource::Fragment(run) => {
+                let append = run.append.as_ref().expect("its rows are appended");
+                append.fail(error.clone());
+                run.fail(FragmentError::Evaluation(Arc::new(error)));
+            }
+        }
+        self.end(owner, cx)
     }
 
-    fn end(&mut self, owner: &mut Owner) -> Slice {
+    fn end<T>(&mut self, owner: &mut Owner, cx: &mut Context<'_, T>) -> Slice {
         self.phase = InsertPhase::Over;
         owner.encodings.remove(&self.number);
+        if let RowSource::Fragment(run) = &self.source
+            && let Some(active) = owner.runs.get_mut(&run.id)
+        {
+            active.is_appending = false;
+            cx.resume(active.task);
+        }
         Slice::Done
     }
 }

@@ -17,7 +17,8 @@ use crate::remote::Remote;
 use crate::sequencer::Sequencer;
 use eris_aeu::TaskId;
 use eris_column::ObjectMemory;
-use eris_numa::{Budget, NodeMemory, Topology};
+use eris_home::BUFFERS;
+use eris_numa::{Budget, NodeAccount, NodeMemory, Topology};
 use eris_route::Endpoint;
 use eris_types::{AeuId, ObjectId};
 use std::collections::{HashMap, HashSet};
@@ -29,6 +30,8 @@ pub(crate) struct Owner {
     pub aeu: AeuId,
     pub memory: NodeMemory,
     pub budget: Budget,
+    /// For what statements keep here beside buffers.
+    pub buffers: NodeAccount,
     pub topology: Arc<Topology>,
     pub sequencer: Arc<Sequencer>,
     pub remote: Arc<Remote>,
@@ -64,6 +67,8 @@ pub(crate) struct ActiveRun {
     /// Per result stream of the run.
     pub credits: Box<[u32]>,
     pub received: ReceivedGroups,
+    /// Whether rows that were found here are being inserted.
+    pub is_appending: bool,
     pub run: Arc<Run>,
 }
 
@@ -85,6 +90,7 @@ impl Owner {
     ) -> Self {
         Owner {
             aeu,
+            buffers: memory.account(BUFFERS),
             memory,
             budget,
             topology,

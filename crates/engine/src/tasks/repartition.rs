@@ -3,7 +3,7 @@
 use crate::protocol::runs::Repartition;
 use eris_exec::{Division, Groups, Merger, Program};
 use eris_fragment::FragmentError;
-use eris_numa::{Budget, Cause, OutOfMemory, Reservation};
+use eris_numa::{Cause, NodeAccount, NodeReservation, OutOfMemory};
 
 /// What waits is merged when it takes so many bytes.
 const PENDING: usize = 16 << 20;
@@ -14,8 +14,8 @@ pub(crate) struct GroupExchange {
     /// Messages with groups to each participant.
     pub sent: Box<[u64]>,
     /// For what waits, and for what is being merged.
-    waiting: Vec<Reservation>,
-    merging: Vec<Reservation>,
+    waiting: Vec<NodeReservation>,
+    merging: Vec<NodeReservation>,
 }
 
 impl GroupExchange {
@@ -39,7 +39,7 @@ impl GroupExchange {
     }
 
     /// Takes in what was sent here.
-    pub fn push(&mut self, groups: Groups, reserved: Reservation) {
+    pub fn push(&mut self, groups: Groups, reserved: NodeReservation) {
         self.merger.push(groups);
         self.waiting.push(reserved);
     }
@@ -77,7 +77,8 @@ impl GroupExchange {
 
 /// Memory for groups that are sent or merged. A quarter of the budget is left to others: who merges groups that come in
 /// parts can use temporary files, but needs some memory to do so.
-pub(crate) fn afford(budget: &Budget, bytes: u64) -> Result<Reservation, OutOfMemory> {
+pub(crate) fn afford(account: &NodeAccount, bytes: u64) -> Result<NodeReservation, OutOfMemory> {
+    let budget = account.budget();
     let (used, limit) = (budget.used(), budget.limit());
     if used.saturating_add(bytes) > limit - limit / 4 {
         return Err(OutOfMemory {
@@ -88,7 +89,7 @@ pub(crate) fn afford(budget: &Budget, bytes: u64) -> Result<Reservation, OutOfMe
             cause: Cause::Budget,
         });
     }
-    budget.try_reserve(bytes)
+    account.try_reserve(bytes)
 }
 
 /// What others have sent for a run.

@@ -11,22 +11,25 @@
 //! a chunk for all of them: see [`sharing`]. A fragment without credit is suspended and thereby leaves the pass; its
 //! cursor stays where it is.
 
+mod appending;
 mod begin;
 mod pulling;
 mod repartitioning;
 mod sending;
 pub(super) mod sharing;
 
+use super::insert::InsertTask;
 use super::owner::Owner;
 use super::repartition::{GroupExchange, afford};
 use crate::protocol::message::Context;
 use crate::protocol::report::ShareReport;
 use crate::protocol::run::{Run, WorkQueue};
+use appending::Appending;
 use arrow_array::RecordBatch;
 use eris_aeu::Slice;
-use eris_exec::{Partial, Work};
+use eris_exec::{Partial, Program, Work};
 use eris_fragment::{FragmentError, NumaStrategy};
-use eris_numa::{Reservation, Topology};
+use eris_numa::{NodeReservation, Topology};
 use eris_store::ChunkView;
 use eris_types::{AeuId, NodeId, ObjectId};
 use pulling::{Helped, Origin, Pulls, Scanned};
@@ -51,6 +54,8 @@ const RESERVE_STEP: u64 = 1 << 20;
 
 pub(crate) struct ScanTask {
     run: Arc<Run>,
+    /// Of the run, for this node.
+    program: Arc<Program>,
     share: usize,
     node: NodeId,
     /// The other shares.
@@ -65,14 +70,16 @@ pub(crate) struct ScanTask {
     /// What was aggregated or buffered so far; `None` once it is finished.
     partial: Option<Partial>,
     /// What `partial` may take of the budget.
-    reserved: Vec<Reservation>,
+    reserved: Vec<NodeReservation>,
     reserved_bytes: u64,
     /// The result streams that it sends to.
     streams: Vec<StreamQueue>,
     /// What becomes of groups that are repartitioned; `None` in a run that repartitions none.
     exchange: Option<GroupExchange>,
     /// For groups that were repartitioned and are handed on as they are.
-    passing: Vec<Reservation>,
+    passing: Vec<NodeReservation>,
+    /// Rows on their way into another data object.
+    appending: Appending,
     state: ScanState,
 }
 
@@ -86,7 +93,7 @@ enum ScanState {
 }
 
 impl ScanTask {
-    pub fn new(run: Arc<Run>, aeu: AeuId, topology: &Topology) -> Self {
+    pub fn new(run: Arc<Run>, program: Arc<Program>, aeu: AeuId, topology: &Topology) -> Self {
         let share = run.share_of(aeu);
         let node = topology.node_of(aeu);
         let distances = &topology.nodes()[node.index()].distances;
@@ -100,17 +107,18 @@ impl ScanTask {
             let node = topology.node_of(run.shares[other].aeu).index();
             (distances[node], (other + count - share) % count)
         });
-        let mut partial = run.program.start();
+        let mut partial = program.start();
         let division = run.repartitioning.division();
         if let Some(division) = division {
-            run.program.start_repartitioning(division, &mut partial);
+            program.start_repartitioning(division, &mut partial);
         }
         let streams = run.streams_of(share).map(StreamQueue::new);
         ScanTask {
             partial: Some(partial),
             streams: streams.collect(),
-            exchange: division.map(|division| GroupExchange::new(&run.program, division)),
+            exchange: division.map(|division| GroupExchange::new(&program, division)),
             run,
+            program,
             share,
             node,
             others,
@@ -121,6 +129,7 @@ impl ScanTask {
             reserved: Vec::new(),
             reserved_bytes: 0,
             passing: Vec::new(),
+            appending: Appending::default(),
             state: ScanState::Starting,
         }
     }
@@ -130,7 +139,11 @@ impl ScanTask {
         self.run.object.id
     }
 
-    pub fn slice<T: MaybeScan>(&mut self, owner: &mut Owner, cx: &mut Context<'_, T>) -> Slice {
+    pub fn slice<T: MaybeScan + From<Box<InsertTask>>>(
+        &mut self,
+        owner: &mut Owner,
+        cx: &mut Context<'_, T>,
+    ) -> Slice {
         let began = Instant::now();
         let timed = self.run.object.loads.begin_slice(owner.aeu);
         let slice = if self.is_deserted() {
@@ -149,14 +162,20 @@ impl ScanTask {
         slice
     }
 
-    fn advance<T: MaybeScan>(
+    fn advance<T: MaybeScan + From<Box<InsertTask>>>(
         &mut self,
         owner: &mut Owner,
         cx: &mut Context<'_, T>,
     ) -> Result<Slice, FragmentError> {
         self.take_in(owner)?;
-        if self.state != ScanState::Starting && !self.send(owner, cx) {
-            return Ok(Slice::Suspend);
+        if self.state != ScanState::Starting {
+            let is_all = match self.run.append {
+                Some(_) => self.append(owner, cx)?,
+                None => self.send(owner, cx),
+            };
+            if !is_all {
+                return Ok(Slice::Suspend);
+            }
         }
         if self.gives_up_merging()? {
             return Ok(Slice::Again);
@@ -214,7 +233,7 @@ impl ScanTask {
                 return self.finish(owner, cx);
             }
             if let Some(exchange) = self.exchange.as_mut().filter(|exchange| exchange.is_due()) {
-                exchange.merge(&run.program)?;
+                exchange.merge(&self.program)?;
                 bytes += SLICE_BYTES / 4;
                 continue;
             }
@@ -229,7 +248,7 @@ impl ScanTask {
                 {
                     partition.advance(position);
                 }
-                run.program
+                self.program
                     .fetch_ahead(|distance| own.behind(position, distance));
                 bytes += self.work_together(position, view, owner, cx)?;
                 if owner.runs.len() > 1 {
@@ -262,7 +281,7 @@ impl ScanTask {
         // Nobody asks how long a chunk takes where there are no others, and zone maps exclude many in less time.
         let is_timed = owner.runs.len() > 1 || owner.topology.nodes().len() > 1;
         let began = is_timed.then(owner.clock);
-        let batches = self.run.program.run(view, partial, &mut work)?;
+        let batches = self.program.run(view, partial, &mut work)?;
         let took = began.map(|began| (owner.clock)().duration_since(began));
         self.took(&work, view.chunk.rows(), from, took, owner, cx);
         self.keep(batches, owner, cx)?;
@@ -273,7 +292,7 @@ impl ScanTask {
     fn prepare(&mut self) {
         if self.run.repartitioning.is_in_parts() {
             let partial = self.partial.as_mut().expect("not finished while claiming");
-            self.run.program.stop_repartitioning(partial);
+            self.program.stop_repartitioning(partial);
         }
     }
 
@@ -321,9 +340,9 @@ impl ScanTask {
             return Ok(false);
         }
         if self.run.repartitioning.is_in_parts() {
-            self.run.program.stop_repartitioning(partial);
+            self.program.stop_repartitioning(partial);
         }
-        let batches = self.run.program.go_on(partial)?;
+        let batches = self.program.go_on(partial)?;
         self.keep(batches, owner, cx)?;
         Ok(true)
     }
@@ -336,7 +355,7 @@ impl ScanTask {
         cx: &mut Context<'_, T>,
     ) -> Result<(), FragmentError> {
         let partial = self.partial.as_mut().expect("not finished while claiming");
-        let parts = self.run.program.take_repartitioned(partial);
+        let parts = self.program.take_repartitioned(partial);
         let bytes = partial.bytes() + self.exchange.as_ref().map_or(0, GroupExchange::bytes);
         let own = self.run.shares[self.share].stream;
         batches.into_iter().for_each(|batch| self.emit(own, batch));
@@ -357,7 +376,7 @@ impl ScanTask {
         let partial = self.partial.as_mut().expect("not finished while claiming");
         let workers = self.run.shares.len() as u32;
         self.run.repartitioning.divide_groups();
-        let batches = self.run.program.flush(partial, workers)?;
+        let batches = self.program.flush(partial, workers)?;
         if batches.is_empty() && self.exchange.as_ref().is_none_or(GroupExchange::is_empty) {
             // An empty table of groups, or the sums of all rows, are too little to fail for.
             return denied.or_else(|error| match partial.bytes() as u64 {
@@ -383,7 +402,7 @@ impl ScanTask {
         if let Some(division) = run.repartitioning.division()
             && run.repartitioning.is_wanted_at_the_end(partial.groups())
         {
-            let parts = run.program.repartition(division, &mut partial);
+            let parts = self.program.repartition(division, &mut partial);
             drop(partial);
             self.send_groups(parts, true, owner, cx)?;
             self.say_sent(cx);
@@ -394,7 +413,7 @@ impl ScanTask {
         if workers > 1 {
             run.repartitioning.divide_groups();
         }
-        self.emit_all(run.program.finish(partial, workers)?);
+        self.emit_all(self.program.finish(partial, workers)?);
         self.state = ScanState::Draining;
         Ok(Slice::Again)
     }
@@ -407,8 +426,8 @@ impl ScanTask {
         }
         while bytes > self.reserved_bytes {
             let step = match &self.exchange {
-                Some(exchange) if !exchange.is_empty() => afford(&owner.budget, RESERVE_STEP),
-                _ => owner.budget.try_reserve(RESERVE_STEP),
+                Some(exchange) if !exchange.is_empty() => afford(&owner.buffers, RESERVE_STEP),
+                _ => owner.buffers.try_reserve(RESERVE_STEP),
             };
             let step = step.map_err(|error| FragmentError::OutOfMemory(error.to_string()))?;
             self.reserved.push(step);
@@ -462,6 +481,7 @@ impl ScanTask {
         self.streams.clear();
         self.exchange = None;
         self.passing.clear();
+        self.appending = Appending::default();
         self.reserved.clear();
         owner.runs.remove(&self.run.id);
         owner.remote.set_scans(owner.aeu, owner.runs.len());

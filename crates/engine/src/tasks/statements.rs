@@ -1,6 +1,6 @@
 //! What an owner does at once for statements that write; what takes longer are tasks.
 
-use super::insert::InsertTask;
+use super::insert::{InsertTask, RowSource};
 use super::owner::{Owner, WaitingRows};
 use crate::error::{EngineError, store_error};
 use crate::held::partition::Partition;
@@ -18,14 +18,10 @@ use std::sync::atomic::Ordering;
 
 impl Owner {
     /// The task that inserts rows, and the number under which codes for them come.
-    pub fn begin_insert(
-        &mut self,
-        insert: Insert,
-        asked: Asked<Insert>,
-    ) -> (InsertTask, EncodingId) {
+    pub fn begin_insert(&mut self, insert: Insert, source: RowSource) -> (InsertTask, EncodingId) {
         let number = EncodingId(self.next_encoding);
         self.next_encoding += 1;
-        (InsertTask::new(insert, number, asked), number)
+        (InsertTask::new(insert, number, source), number)
     }
 
     /// Codes under this number are for this task.

@@ -10,6 +10,7 @@
 //! A dense table has entries of one, two or four bytes, whatever its numbers need: what is looked at for every row
 //! should fit into the nearest cache.
 
+use super::number_table::{NumberTable, TableMemory, most};
 use crate::by_order::ByOrder;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, StringViewArray};
@@ -33,6 +34,7 @@ pub(crate) enum KeyMap {
         by_key: OnceLock<ByKey>,
         /// For chunks that are stored by an order.
         by_order: ByOrder<NumberTable>,
+        memory: Option<TableMemory>,
     },
     Strings {
         by_code: NumberTable,
@@ -47,61 +49,15 @@ pub(crate) enum ByKey {
     Hash(HashMap<i64, u32>),
 }
 
-/// Numbers, as narrow as they allow.
-#[derive(Debug)]
-pub(crate) enum NumberTable {
-    One(Vec<u8>),
-    Two(Vec<u16>),
-    Four(Vec<u32>),
-}
-
-impl NumberTable {
-    /// A table of `len` entries: those that are given, of which none is greater than `most`, and zeros.
-    fn new(len: usize, most: u32, entries: impl Iterator<Item = (usize, u32)>) -> Self {
-        macro_rules! filled {
-            ($number:ty) => {{
-                let mut table = vec![0; len];
-                entries.for_each(|(at, number)| table[at] = number as $number);
-                table
-            }};
-        }
-        match most {
-            0..=0xff => NumberTable::One(filled!(u8)),
-            0x100..=0xffff => NumberTable::Two(filled!(u16)),
-            _ => NumberTable::Four(filled!(u32)),
-        }
-    }
-
-    /// A table of just these numbers.
-    pub(crate) fn of(numbers: &[u32]) -> Self {
-        let entries = numbers.iter().copied().enumerate();
-        NumberTable::new(numbers.len(), most(numbers), entries)
-    }
-
-    /// Appends the entries at some places.
-    #[inline(always)]
-    pub(crate) fn each<T: From<u32>>(&self, places: impl Iterator<Item = usize>, out: &mut Vec<T>) {
-        match self {
-            NumberTable::One(table) => out.extend(places.map(|at| T::from(u32::from(table[at])))),
-            NumberTable::Two(table) => out.extend(places.map(|at| T::from(u32::from(table[at])))),
-            NumberTable::Four(table) => out.extend(places.map(|at| T::from(table[at]))),
-        }
-    }
-}
-
-fn most(numbers: &[u32]) -> u32 {
-    numbers.iter().copied().max().unwrap_or(0)
-}
-
 impl ByKey {
-    fn new(keys: &[i64], numbers: &[u32]) -> Self {
+    fn new(keys: &[i64], numbers: &[u32], memory: Option<&TableMemory>) -> Self {
         let first = keys.iter().copied().min().unwrap_or(0);
         let last = keys.iter().copied().max().unwrap_or(0);
         let width = last.abs_diff(first);
         let pairs = keys.iter().zip(numbers);
         if width < FEW_ENTRIES.max(ENTRIES_PER_KEY * keys.len() as u64) {
             let entries = pairs.map(|(key, &number)| (key.abs_diff(first) as usize, number));
-            let table = NumberTable::new(width as usize + 1, most(numbers), entries);
+            let table = NumberTable::new(width as usize + 1, most(numbers), entries, memory);
             return ByKey::Dense { first, table };
         }
         ByKey::Hash(pairs.map(|(&key, &number)| (key, number)).collect())
@@ -110,12 +66,17 @@ impl ByKey {
 
 impl KeyMap {
     /// The map of these keys to what `number` says of their places.
-    pub(super) fn integers(keys: &Arc<Vec<i64>>, number: impl Fn(usize) -> u32) -> Self {
+    pub(super) fn integers(
+        keys: &Arc<Vec<i64>>,
+        number: impl Fn(usize) -> u32,
+        memory: Option<&TableMemory>,
+    ) -> Self {
         KeyMap::Integers {
             keys: keys.clone(),
             numbers: (0..keys.len()).map(number).collect(),
             by_key: OnceLock::new(),
             by_order: ByOrder::default(),
+            memory: memory.cloned(),
         }
     }
 
@@ -124,6 +85,7 @@ impl KeyMap {
         keys: &ArrayRef,
         number: impl Fn(usize) -> u32,
         dictionary: Option<&Dictionary>,
+        memory: Option<&TableMemory>,
     ) -> Self {
         let strings: &StringViewArray = keys.as_string_view();
         let codes = |dictionary: &Dictionary| {
@@ -137,9 +99,10 @@ impl KeyMap {
             Some(dictionary) => {
                 let codes = codes(dictionary);
                 let most = codes.iter().map(|&(_, number)| number).max();
-                NumberTable::new(dictionary.len(), most.unwrap_or(0), codes.into_iter())
+                let most = most.unwrap_or(0);
+                NumberTable::new(dictionary.len(), most, codes.into_iter(), memory)
             }
-            None => NumberTable::One(Vec::new()),
+            None => NumberTable::of(&[], None),
         };
         let by_string =
             (0..strings.len()).map(|place| (strings.value(place).into(), number(place)));
@@ -159,8 +122,9 @@ impl KeyMap {
                 keys,
                 numbers,
                 by_key,
+                memory,
                 ..
-            } => match by_key.get_or_init(|| ByKey::new(keys, numbers)) {
+            } => match by_key.get_or_init(|| ByKey::new(keys, numbers, memory.as_ref())) {
                 ByKey::Dense { first, table } => {
                     let places = found.iter().map(|key| key.wrapping_sub(*first) as usize);
                     table.each(places, out);
@@ -184,6 +148,7 @@ impl KeyMap {
             keys,
             numbers,
             by_order,
+            memory,
             ..
         } = self
         else {
@@ -193,7 +158,7 @@ impl KeyMap {
             let place =
                 |(key, &number): (&i64, &u32)| Some((order.ordinal(*key)? as usize, number));
             let entries = keys.iter().zip(numbers).filter_map(place);
-            NumberTable::new(order.keys().len(), most(numbers), entries)
+            NumberTable::new(order.keys().len(), most(numbers), entries, memory.as_ref())
         });
         table.each(ordinals.iter().map(|&ordinal| ordinal as usize), out);
     }

@@ -320,6 +320,7 @@ fn of_home(error: &HomeError) -> SqlState {
         HomeError::PartitionColumn { .. } => Mistake::InvalidTableDefinition.sqlstate(),
         HomeError::Store { .. } => DATA_EXCEPTION,
         HomeError::OutOfMemory { .. } => OUT_OF_MEMORY,
+        HomeError::Fragment(error) => of_fragment(error),
         HomeError::NoSuchRows { .. } | HomeError::DeletedTwice { .. } => {
             Violation::Twice.sqlstate()
         }

@@ -14,12 +14,14 @@ impl Owner {
         if !run.begin(run.share_of(self.aeu)) {
             return;
         }
-        let scan = ScanTask::new(run.clone(), self.aeu, &self.topology);
+        let program = run.program_on(&self.memory, &self.buffers);
+        let scan = ScanTask::new(run.clone(), program, self.aeu, &self.topology);
         let task = cx.spawn_at(Rank::Scan, Box::new(scan).into());
         let active = ActiveRun {
             task,
             credits: vec![CREDITS; run.streams.len()].into(),
             received: ReceivedGroups::default(),
+            is_appending: false,
             run,
         };
         self.runs.insert(active.run.id, active);

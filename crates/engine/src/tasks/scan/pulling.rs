@@ -272,7 +272,7 @@ impl ScanTask {
     /// The columns of a chunk that are worth copying.
     fn streamed_columns(&mut self, view: &ChunkView) -> Vec<ColumnId> {
         let partial = self.partial.as_mut().expect("not finished while claiming");
-        let columns = self.run.program.streamed_columns(view, partial);
+        let columns = self.program.streamed_columns(view, partial);
         columns.unwrap_or_default()
     }
 

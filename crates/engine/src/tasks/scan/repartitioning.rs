@@ -33,11 +33,11 @@ impl ScanTask {
                 .expect("groups are repartitioned in such runs");
             let reserved = match run.repartitioning.is_in_parts() {
                 true => None,
-                false => afford(&owner.budget, groups.bytes() as u64).ok(),
+                false => afford(&owner.buffers, groups.bytes() as u64).ok(),
             };
             let Some(reserved) = reserved else {
                 run.repartitioning.divide_groups();
-                let batches = run.program.batches(groups)?.into_iter();
+                let batches = self.program.batches(groups)?.into_iter();
                 self.emit_all(batches.map(|batch| (worker, batch)).collect());
                 continue;
             };
@@ -86,7 +86,7 @@ impl ScanTask {
             }
             self.passing.push(sent.reserved);
             let stream = self.run.shares[self.share].stream;
-            for batch in self.run.program.batches(sent.groups)? {
+            for batch in self.program.batches(sent.groups)? {
                 emit(&self.run, self.share, &mut self.streams, stream, batch);
             }
         }
@@ -100,7 +100,7 @@ impl ScanTask {
         let Some(exchange) = exchange.filter(|_| self.run.repartitioning.is_in_parts()) else {
             return Ok(false);
         };
-        let batches = exchange.take(&self.run.program)?;
+        let batches = exchange.take(&self.program)?;
         self.emit_merged(batches);
         Ok(true)
     }
@@ -112,7 +112,7 @@ impl ScanTask {
             return self.merge_some(owner);
         }
         let exchange = self.exchange.as_mut().expect("groups were repartitioned");
-        let batches = exchange.take(&self.run.program)?;
+        let batches = exchange.take(&self.program)?;
         if exchange.is_empty() {
             self.state = ScanState::Draining;
         }
@@ -128,7 +128,7 @@ impl ScanTask {
             return Ok(Slice::Suspend);
         }
         let exchange = self.exchange.as_mut().expect("looked above");
-        exchange.merge(&self.run.program)?;
+        exchange.merge(&self.program)?;
         Ok(Slice::Again)
     }
 

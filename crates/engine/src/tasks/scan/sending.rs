@@ -35,8 +35,11 @@ impl ScanTask {
         emit(&self.run, self.share, &mut self.streams, stream, batch);
     }
 
-    /// Sends what there is credit for; says whether that was all.
+    /// Sends what there is credit for; says whether that was all. Rows that are [appended](Self::append) stay.
     pub(super) fn send<T>(&mut self, owner: &mut Owner, cx: &mut Context<'_, T>) -> bool {
+        if self.run.append.is_some() {
+            return self.streams.iter().all(StreamQueue::is_empty);
+        }
         let Some(active) = owner.runs.get_mut(&self.run.id) else {
             return true;
         };
@@ -79,6 +82,15 @@ impl StreamQueue {
             batches: VecDeque::new(),
             has_ended: false,
         }
+    }
+
+    /// The next batch, and back with what is left of it.
+    pub(super) fn pop(&mut self) -> Option<RecordBatch> {
+        self.batches.pop_front()
+    }
+
+    pub(super) fn push_back(&mut self, rest: RecordBatch) {
+        self.batches.push_front(rest);
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -69,10 +69,10 @@ impl ScanTask {
         self.prepare();
         let began = (owner.clock)();
         let (own, outcomes, work) = {
-            let run = self.run.clone();
+            let program = self.program.clone();
             let mut work = Work::default();
             let partial = self.partial.as_mut().expect("not finished while claiming");
-            let mut members = vec![Member::new(&run.program, view, partial, &mut work)];
+            let mut members = vec![Member::new(&program, view, partial, &mut work)];
             for other in &mut others {
                 let scan = other.task.as_scan().expect("only scans were taken out");
                 scan.prepare();
@@ -82,12 +82,7 @@ impl ScanTask {
                     .queue(scan.share)
                     .map(|queue| queue.at(other.position));
                 let view = view.expect("it was claimed");
-                members.push(Member::new(
-                    &other.run.program,
-                    view,
-                    partial,
-                    &mut other.work,
-                ));
+                members.push(Member::new(&scan.program, view, partial, &mut other.work));
             }
             run_together(&mut members);
             let mut outcomes = members.into_iter().map(|member| member.outcome);

@@ -1,12 +1,46 @@
-//! The memory of rows on their way to an owner.
+//! Rows on their way into a partition, until they fill a chunk.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::ByteViewType;
 use arrow_array::{Array, ArrayRef, GenericByteViewArray, RecordBatch};
 use arrow_schema::DataType;
+use eris_column::CHUNK_ROWS;
+
+/// Rows that take so much are written, although they do not fill a chunk.
+pub(crate) const MOST_COLLECTED: u64 = 32 << 20;
+
+/// Rows that wait to fill a chunk.
+#[derive(Default)]
+pub(crate) struct Collected {
+    pub batches: Vec<RecordBatch>,
+    pub rows: usize,
+    pub bytes: u64,
+}
+
+impl Collected {
+    /// Whether it is time to write them.
+    pub fn is_full(&self) -> bool {
+        self.rows == CHUNK_ROWS || self.bytes >= MOST_COLLECTED
+    }
+
+    /// The first of these rows, as many as there is room for, and what they take.
+    pub fn next(&self, batch: &RecordBatch) -> (RecordBatch, u64) {
+        let room = (CHUNK_ROWS - self.rows).min(batch.num_rows());
+        let taken = batch.slice(0, room);
+        let bytes = row_bytes(&taken);
+        (taken, bytes)
+    }
+
+    /// Takes rows in that [are next](Self::next).
+    pub fn push(&mut self, rows: RecordBatch, bytes: u64) {
+        self.rows += rows.num_rows();
+        self.bytes += bytes;
+        self.batches.push(rows);
+    }
+}
 
 /// What the rows take, without what they share with others.
-pub(crate) fn row_bytes(batch: &RecordBatch) -> u64 {
+fn row_bytes(batch: &RecordBatch) -> u64 {
     let column = |column: &ArrayRef| match column.data_type() {
         DataType::Utf8View => view_bytes(column.as_string_view()),
         DataType::BinaryView => view_bytes(column.as_binary_view()),
