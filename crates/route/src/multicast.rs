@@ -2,7 +2,7 @@
 //!
 //! It is the sender's own, so that nobody else has to be told when it is used again. That is when the last reference
 //! has been copied into an inbox, replaced by a copy for want of room, or dropped with its target. What it saves is
-//! small: see docs/decisions/0031.
+//! small: see docs/decisions/0033.
 
 use crate::wire::{self, HEADER_WORDS};
 

@@ -11,7 +11,7 @@
 //!
 //! All of a stretch are of one length. So the place of the next one does not depend on what lies in this one, and the
 //! processor fetches many at a time. It would wait for each length otherwise, and lines of another core's cache come
-//! slowly (docs/decisions/0031).
+//! slowly (docs/decisions/0033).
 
 use crate::wire::{self, HEADER_WORDS};
 use crate::{Command, Header};

@@ -5,6 +5,7 @@
 //!                                                                  unique_keys: UNIQUE ──────────┘
 //! ```
 
+pub(crate) mod at_source;
 pub(crate) mod coerce;
 pub(crate) mod locks;
 pub(crate) mod quick;

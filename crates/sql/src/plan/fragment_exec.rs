@@ -1,5 +1,6 @@
 //! The leaf of a physical plan that is not executed here but by the engine: one fragment over one table.
 
+mod append;
 mod columns;
 mod compact;
 mod display;

@@ -20,6 +20,7 @@ use datafusion::execution::TaskContext;
 use datafusion::execution::context::SessionState;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::execution_plan::reset_plan_states;
 use datafusion::physical_plan::{ExecutionPlan, SendableRecordBatchStream, execute_stream};
 use datafusion::prelude::SessionConfig;
 use datafusion::sql::parser::Statement as PlannedStatement;
@@ -53,6 +54,13 @@ impl Plan {
         files::tell_progress(&self.physical, &progress::current())
             .and_then(|()| execute_stream(Arc::clone(&self.physical), context))
             .map_err(SqlError::from_datafusion)
+    }
+
+    /// The same plan, as if nothing of it had been executed.
+    pub fn reset(mut self) -> Result<Self, SqlError> {
+        let reset = reset_plan_states(self.physical);
+        self.physical = reset.map_err(SqlError::from_datafusion)?;
+        Ok(self)
     }
 
     /// The same, with the columns named as the user is to see them.

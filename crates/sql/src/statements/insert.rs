@@ -9,12 +9,15 @@ use crate::catalog::Table;
 use crate::context::StatementContext;
 use crate::error::{Mistake, SqlError};
 use crate::plan::planning;
+use crate::plan::planning::Plan;
 use crate::plan::resolve::NameScope;
 use crate::progress;
 use crate::running::outcome::Begun;
 use crate::statements::dml::{self, Kept};
 use crate::text::questions::of_body;
 use crate::text::statement::Statement;
+use crate::write::at_source;
+use crate::write::at_source::Written;
 use crate::write::coerce::Target;
 use crate::write::locks;
 use crate::write::locks::Writable;
@@ -50,6 +53,7 @@ pub(crate) async fn insert(
         check_rows(&table, &columns, source)?;
     }
     replace::write_out(&mut insert, &table, &columns)?;
+    let alias = alias(&table, &insert);
     let (source, targets) = match insert.source.take() {
         Some(mut source) => {
             let cells = values::prepare(&mut source, &table, &columns);
@@ -60,12 +64,10 @@ pub(crate) async fn insert(
             }
             cells.take_apart(&mut source);
             let rows = match literals::take(&mut source) {
-                Some(rows) => rows,
-                None => planning::plan(context, *source, statement)
-                    .await?
-                    .run_into_table()?,
+                Some(rows) => RowSource::Stream(rows),
+                None => RowSource::Plan(planning::plan(context, *source, statement).await?),
             };
-            let given = rows.schema().fields().len();
+            let given = rows.width();
             let expected = cells.width(columns.len());
             if given != expected {
                 return Err(wrong_width(&table, columns.len(), given));
@@ -74,17 +76,23 @@ pub(crate) async fn insert(
             cells.retarget(&mut targets);
             (rows, targets)
         }
-        None => (one_row_without_columns()?, targets(context, &table, &[])?),
+        None => {
+            let row = RowSource::Stream(one_row_without_columns()?);
+            (row, targets(context, &table, &[])?)
+        }
     };
-    let alias = alias(&table, &insert);
     let Some(items) = insert.returning else {
-        let rows = write(context, &table, source, targets).await?;
+        let rows = match source {
+            RowSource::Plan(plan) => write_plan(context, &table, plan, targets).await?,
+            RowSource::Stream(rows) => write(context, &table, rows, targets).await?,
+        };
         return Ok(Begun::Count {
             rows,
             tag: "INSERT",
         });
     };
     let mut kept = Kept::new(context);
+    let source = source.run()?;
     let appended = Box::pin(append(context, &table, source, targets, Some(&mut kept)));
     let (writer, _) = appended.await?;
     let names = NameScope::now(context);
@@ -92,6 +100,29 @@ pub(crate) async fn insert(
     let returned = returned.await?;
     (writer.finish(context, |error| table.write_error(error))).await?;
     Ok(Begun::Rows(returned))
+}
+
+/// Where the rows of an INSERT come from.
+enum RowSource {
+    Stream(SendableRecordBatchStream),
+    Plan(Plan),
+}
+
+impl RowSource {
+    /// The number of its columns.
+    fn width(&self) -> usize {
+        match self {
+            RowSource::Stream(rows) => rows.schema().fields().len(),
+            RowSource::Plan(plan) => plan.physical.schema().fields().len(),
+        }
+    }
+
+    fn run(self) -> Result<SendableRecordBatchStream, SqlError> {
+        match self {
+            RowSource::Stream(rows) => Ok(rows),
+            RowSource::Plan(plan) => plan.run_into_table(),
+        }
+    }
 }
 
 /// The rows to be inserted have another number of values than there are columns for them.
@@ -108,6 +139,22 @@ pub(crate) fn alias(table: &Table, insert: &ast::Insert) -> Ident {
     match &insert.table_alias {
         Some(alias) => alias.alias.clone(),
         None => Ident::with_quote('"', table.name.name.as_str()),
+    }
+}
+
+/// Writes all rows of a plan: all of them become visible, or none.
+pub(crate) async fn write_plan(
+    context: &StatementContext,
+    table: &Writable,
+    plan: Plan,
+    targets: Vec<Target>,
+) -> Result<u64, SqlError> {
+    match Box::pin(at_source::write(context, table, plan, &targets)).await? {
+        Written::AtSource(writer, rows) => {
+            (writer.finish(context, |error| table.write_error(error))).await?;
+            Ok(rows)
+        }
+        Written::NotYet(plan) => write(context, table, plan.run_into_table()?, targets).await,
     }
 }
 

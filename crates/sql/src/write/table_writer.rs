@@ -21,7 +21,8 @@ use datafusion::arrow::buffer::NullBuffer;
 use datafusion::arrow::compute::filter_record_batch;
 use datafusion::arrow::datatypes::Int64Type;
 use datafusion::arrow::record_batch::RecordBatch;
-use eris_home::{Home, HomeError, Write};
+use eris_fragment::Fragment;
+use eris_home::{Appending, Home, HomeError, Write};
 use eris_types::{ObjectId, RowId};
 use std::sync::Arc;
 
@@ -130,6 +131,12 @@ impl TableWriter {
             Box::pin(self.references.add(&rows)).await?;
         }
         Ok(self.write.append(self.table.object, rows).await?)
+    }
+
+    /// Adds the rows of a fragment with the table's columns where they are found; `None`: that is not possible, or not
+    /// good. Nobody looks at these rows: nothing may be left to be checked, or to be written beside them.
+    pub fn append_from(&mut self, fragment: &Fragment) -> Result<Option<Appending<'_>>, SqlError> {
+        Ok(self.write.append_from(self.table.object, fragment)?)
     }
 
     /// Ends the rows whose ids are in the first column. From column `old` on come their values of

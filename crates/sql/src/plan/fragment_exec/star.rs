@@ -301,6 +301,11 @@ impl BuildSides {
         Ok((lookups, probes))
     }
 
+    /// What keeps the memory of the rows accounted for.
+    pub(super) fn held(&self) -> Arc<MemoryReservation> {
+        Arc::clone(&self.held)
+    }
+
     /// Keeps the memory of the rows accounted for as long as one of the streams is there.
     pub(super) fn hold(&self) -> impl Fn(FragmentStream) -> FragmentStream + use<> {
         let held = Arc::clone(&self.held);

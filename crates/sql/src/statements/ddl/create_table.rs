@@ -16,7 +16,7 @@ use crate::statements::ddl::row_order::row_order;
 use crate::statements::ddl::{
     check_schema, dependents, excerpt, excerpt_of, exists, generated, sequence,
 };
-use crate::statements::insert::write;
+use crate::statements::insert::write_plan;
 use crate::text::identifier::normalize;
 use crate::text::statement::Statement;
 use crate::write::coerce::{Target, storable};
@@ -90,13 +90,11 @@ pub(super) async fn create(
     };
     let table = Arc::new(Table::create(&context.home, definition).await?);
     let targets = (0..table.types.len()).map(Target::Source).collect();
-    let written = match plan.run_into_table() {
-        Ok(source) => write(context, &Writable::unpublished(&table), source, targets).await,
-        Err(error) => Err(error),
-    };
+    let target = Writable::unpublished(&table);
+    let written = write_plan(context, &target, plan, targets).await;
+    drop(target);
     match written {
         Ok(rows) => {
-            drop(plan);
             publication.publish(context, table).await?;
             Ok(Begun::Count {
                 rows,

@@ -7,7 +7,7 @@ use crate::error::SqlError;
 use crate::plan::planning;
 use crate::plan::planning::Plan;
 use crate::plan::resolve::NameScope;
-use crate::statements::insert::write;
+use crate::statements::insert::write_plan;
 use crate::system::functions::session_state;
 use crate::text::parse::planning_error;
 use crate::text::statement::Statement;
@@ -68,13 +68,7 @@ pub(super) async fn run(
             }
         });
         let targets = targets.collect::<Result<Vec<_>, _>>()?;
-        write(
-            context,
-            &Writable::unpublished(&new),
-            source.run()?,
-            targets,
-        )
-        .await
+        write_plan(context, &Writable::unpublished(&new), source, targets).await
     };
     match written.await {
         Ok(_) => Ok(Arc::into_inner(new).expect("nobody else has it")),
