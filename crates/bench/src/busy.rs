@@ -229,6 +229,9 @@ mod tests {
         };
         let report = run(settings(topology), options).unwrap();
         assert_eq!(report.rows.len(), 4 * CASES.len());
-        assert!(report.rows.iter().all(|row| row.value > 0.0), "{report:?}");
+        // In so short a time, whoever spins may not have its core at all.
+        let times = report.rows.iter().filter(|row| row.unit == "ms");
+        assert!(times.clone().all(|row| row.value > 0.0), "{report:?}");
+        assert_eq!(times.count(), 3 * CASES.len());
     }
 }

@@ -116,7 +116,7 @@ impl MachineReport {
         let profile = Profile::measured(&identity.name, &self.topology, &self.measurements);
         profile
             .with_speeds(self.speeds.clone())
-            .from_source(identity.source())
+            .with_source(identity.source())
     }
 
     /// [`MachineReport::write`] to standard output.

@@ -20,6 +20,7 @@ use eris_cost::{Cost, Operation, Places, Strategy, choose, local, pull, push};
 use eris_numa::{Link, PacedLink, Topology};
 use serde_json::{Value, json};
 use std::thread;
+use std::time::{Duration, Instant};
 use task::{BYTES, Curve, Task, mask_words, scattered, task_at, task_below};
 
 /// How to measure.
@@ -45,9 +46,12 @@ const CONDITION_BYTES: f64 = 24.0;
 const SELECTIVITIES: [f64; 6] = [0.0, 0.1, 0.25, 0.5, 0.75, 1.0];
 const LISTED: [f64; 6] = [0.01, 0.1, 0.25, 0.4, 0.6, 0.8];
 
+/// The column is read for so long before anything is measured.
+const WARMING: Duration = Duration::from_secs(2);
+
 /// The shares at which the operations are measured beside the column.
 const FITTED_SELECTIVITIES: [f64; 4] = [0.0, 0.3, 0.7, 1.0];
-const FITTED_LISTED: [f64; 6] = [0.005, 0.03, 0.15, 0.3, 0.7, 1.0];
+const FITTED_LISTED: [f64; 7] = [0.005, 0.015, 0.05, 0.15, 0.3, 0.7, 1.0];
 
 /// Copies values block by block. Each block is asked for, copied while it is on its way, and waited for.
 fn carry(link: &PacedLink, values: &[i64], to: &mut Vec<i64>) {
@@ -76,6 +80,8 @@ impl Fitted<'_> {
             count: 1.0,
             link: self.link_speed,
             memory: 1.0,
+            // As fast as it is read.
+            merging: self.link_speed / LINK_BESIDE_SCAN,
         };
         let without_setup = Operation {
             setup: 0.0,
@@ -113,6 +119,11 @@ pub fn run(topology: &Topology, options: PushPullOptions) -> BenchReport {
         "cannot measure so: {options:?}"
     );
     let column: Vec<i64> = (0..records as u64).map(scattered).collect();
+    // Memory that was just written is slower for a while on some machines.
+    let began = Instant::now();
+    while runs > 1 && began.elapsed() < WARMING {
+        let _ = Curve::measure(&column, &[0.0, 1.0], 1, task_below);
+    }
     let scan = Curve::measure(&column, &FITTED_SELECTIVITIES, runs, task_below);
     let gather = Curve::measure(&column, &FITTED_LISTED, runs, |share| {
         task_at(&column, share)
@@ -190,6 +201,8 @@ impl Case {
             ("push", push(operation, places), |both| both.push()),
             ("pull", pull(operation, places), |both| both.pull()),
         ];
+        // Once without a clock: all memory has been used then.
+        ways.iter().for_each(|(_, _, way)| way(&mut both));
         // The ways take turns, so that the machine's moods fall on all alike.
         let mut times = [const { Vec::new() }; 3];
         for _ in 0..runs {

@@ -20,7 +20,7 @@
 //!   (1)  M_DP  = S_C · S_r / BW_Net                                 the whole column travels
 //!   (2)  M_OP  = (S_P · S_p + S_D · n + S_P · s · S_r) / BW_Net     without a list no S_P · S_p
 //!   (3)  T_O   = S_P · S_r · (1 + s) / BW_Mem                       without a list S_P is S_C
-//!   (4)  T_ovh = (S_P · n / 8 + S_P · s · S_r) / BW_Mem             one place splits and merges nothing
+//!   (4)  T_ovh = (S_P · n / 8 + S_P · s · S_r) / BW_Merge           one place splits and merges nothing
 //!   (5)  E_DP  = M_DP + T_O
 //!   (6)  E_OP  = M_OP + T_ovh + max(T_O,i)
 //! ```
@@ -76,6 +76,9 @@ pub struct Places {
     pub link: f64,
     /// Bytes per second of the operation, wherever it is done: BW_Mem.
     pub memory: f64,
+    /// Bytes per second at which lists are split and results merged. In the paper it is BW_Mem, too. But an operation
+    /// may be much slower than memory.
+    pub merging: f64,
 }
 
 /// Seconds that an operation takes, by what they are for.
@@ -124,7 +127,7 @@ pub fn push(operation: &Operation, places: &Places) -> Cost {
     };
     Cost {
         transfer: (list + conditions + operation.result_bytes()) / places.link,
-        overhead: overhead / places.memory,
+        overhead: overhead / places.merging,
         work: operation.setup + (local(operation, places).work - operation.setup) / places.count,
     }
 }

@@ -23,6 +23,7 @@ fn places(count: f64) -> Places {
         count,
         link: 2.2e9,
         memory: 2.1e9,
+        merging: 2.1e9,
     }
 }
 
@@ -87,6 +88,7 @@ fn values_are_pulled_once_positions_and_values_exceed_the_column() {
 fn probe_data_that_grows_makes_pull_preferable() {
     let many = Places {
         memory: 0.5e9,
+        merging: 0.5e9,
         ..places(20.0)
     };
     let probe = |bytes: f64| Operation {
@@ -117,6 +119,7 @@ fn of_one_query_the_probe_is_pushed_and_values_are_pulled() {
     };
     let hashed = Places {
         memory: 0.5e9,
+        merging: 0.5e9,
         ..ten
     };
     assert_eq!(choose(&probe, &hashed), Strategy::Push);

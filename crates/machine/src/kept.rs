@@ -149,7 +149,7 @@ mod tests {
         let profile = Profile::known("eris-intel").unwrap();
         let here = profile
             .clone()
-            .from_source(Identity::here(&topology).source());
+            .with_source(Identity::here(&topology).source());
         kept.store(&here).unwrap();
         assert_eq!(kept.load(), Some(here));
         kept.store(&profile).unwrap();

@@ -6,7 +6,7 @@
 //!  until then, and where nobody is allowed to measure: what is usual
 //! ```
 //!
-//! A [`Profile`] says what lies between nodes, and what a core does:
+//! A [`Profile`](eris_numa::Profile) says what lies between nodes, and what a core does:
 //!
 //! | number | measured how |
 //! |---|---|

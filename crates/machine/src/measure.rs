@@ -59,7 +59,7 @@ pub fn measure(
     let links = eris_numa::measure::measure(topology, memory, &links)?;
     let identity = Identity::here(topology);
     let profile = Profile::measured(&identity.name, topology, &links);
-    Ok((profile.with_speeds(speeds(topology, memory, how)?)).from_source(identity.source()))
+    Ok((profile.with_speeds(speeds(topology, memory, how)?)).with_source(identity.source()))
 }
 
 /// What cores do, measured in about half of the time.

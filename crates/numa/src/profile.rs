@@ -264,7 +264,7 @@ impl Profile {
     }
 
     /// The same numbers, of which this says where they come from.
-    pub fn from_source(self, source: String) -> Self {
+    pub fn with_source(self, source: String) -> Self {
         Profile { source, ..self }
     }
 

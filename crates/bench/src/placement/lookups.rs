@@ -95,7 +95,7 @@ fn run(machine: &SlowMachine, placing: Placing, tree: &Art<u64>, batch: usize) -
         while began.elapsed() < TIME {
             let keys: Vec<u64> = (0..batch).map(|_| key(next(&mut state) % KEYS)).collect();
             if placing == Placing::Partitioned {
-                // What others ask this node for has come while it worked on the batch before, and so have the answers to
+                // What others ask this node for has come while it worked on the batch before. So have the answers to
                 // what it has asked for.
                 let each = (batch / nodes) as u64;
                 machine.exchange(node, COMMAND * each, ANSWER * each);

@@ -165,15 +165,17 @@ impl Case<'_> {
             slowest = slowest.max(took);
         }
         total += slowest;
-        let mut parts = vec![Vec::new(); *owners];
+        // The same of what is received.
+        let mut parts: Vec<Vec<i64>> = found.iter().map(|found| vec![1; found.len()]).collect();
         total += seconds(|| {
             for (found, part) in found.iter().zip(&mut parts) {
                 carry(link, found, part);
             }
         });
         if *owners > 1 {
-            let mut all = vec![0; words];
-            let mut values = vec![0; parts.iter().map(Vec::len).sum()];
+            let mut all = vec![1; words];
+            let mut values = vec![1; parts.iter().map(Vec::len).sum()];
+            all.fill(0);
             total += seconds(|| {
                 for masks in &masks {
                     all.iter_mut().zip(masks).for_each(|(all, one)| *all |= one);

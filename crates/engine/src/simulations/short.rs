@@ -270,7 +270,10 @@ fn whoever_has_rows_takes_part() {
         engine.barrier().await;
         assert_eq!(
             known.total_rows(),
-            holders().iter().map(|aeu| known.partition_rows(*aeu)).sum()
+            holders()
+                .iter()
+                .map(|aeu| known.partition_rows(*aeu))
+                .sum::<u64>()
         );
     });
     simulated.run();

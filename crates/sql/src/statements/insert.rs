@@ -65,7 +65,10 @@ pub(crate) async fn insert(
             cells.take_apart(&mut source);
             let rows = match literals::take(&mut source) {
                 Some(rows) => RowSource::Stream(rows),
-                None => RowSource::Plan(planning::plan(context, *source, statement).await?),
+                None => {
+                    let plan = planning::plan(context, *source, statement).await?;
+                    RowSource::Plan(Box::new(plan))
+                }
             };
             let given = rows.width();
             let expected = cells.width(columns.len());
@@ -83,7 +86,7 @@ pub(crate) async fn insert(
     };
     let Some(items) = insert.returning else {
         let rows = match source {
-            RowSource::Plan(plan) => write_plan(context, &table, plan, targets).await?,
+            RowSource::Plan(plan) => write_plan(context, &table, *plan, targets).await?,
             RowSource::Stream(rows) => write(context, &table, rows, targets).await?,
         };
         return Ok(Begun::Count {
@@ -105,7 +108,7 @@ pub(crate) async fn insert(
 /// Where the rows of an INSERT come from.
 enum RowSource {
     Stream(SendableRecordBatchStream),
-    Plan(Plan),
+    Plan(Box<Plan>),
 }
 
 impl RowSource {

@@ -26,7 +26,7 @@ impl FragmentExec {
         }
         let hands_on = plan.is::<CoalescePartitionsExec>() || plan.is::<CooperativeExec>();
         match &plan.children()[..] {
-            [input] if hands_on && plan.fetch().is_none() => Self::all_of(*input),
+            [input] if hands_on && plan.fetch().is_none() => Self::all_of(input),
             _ => None,
         }
     }
