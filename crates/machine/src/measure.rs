@@ -123,8 +123,10 @@ fn fill(words: &mut [u64]) {
 
 /// Whether nobody else uses the cores of the AEUs.
 pub fn are_free(topology: &Topology) -> bool {
+    // Made-up AEUs may be more than cores, and would be in each other's way.
+    let cores = thread::available_parallelism().map_or(1, usize::from);
     thread::scope(|scope| {
-        let threads: Vec<_> = (topology.aeus().iter())
+        let threads: Vec<_> = (topology.aeus().iter().take(cores))
             .map(|place| {
                 scope.spawn(|| {
                     pinned(place.cpu);
