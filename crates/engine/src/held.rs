@@ -12,5 +12,6 @@ pub(crate) mod primary;
 pub(crate) mod reorganize;
 pub(crate) mod secondary;
 pub(crate) mod segment_view;
+pub(crate) mod superseded;
 pub(crate) mod unique;
 pub(crate) mod walk;

@@ -23,7 +23,7 @@ use crate::settings::Settings;
 use arrow_array::ArrayRef;
 use eris_home::{
     Balancer, Balancing, Budget, Found, HeldSnapshot, Home, HomeError, HugePages, Inspection,
-    KeyIndexes, KeyOrders, NodeDescription, ObjectDefinition, ObjectStatistics, Ownership,
+    KeyIndexes, KeyOrders, Newest, NodeDescription, ObjectDefinition, ObjectStatistics, Ownership,
     ReadBandwidth, SecondaryIndexes, SingleRows, Traffic, Usage, WorkerDescription, Write,
 };
 use eris_types::{ColumnId, ObjectId};
@@ -73,8 +73,16 @@ impl Home for Engine {
         Engine::hold(self)
     }
 
+    fn hold_applied(&self) -> HeldSnapshot {
+        Engine::hold_applied(self)
+    }
+
     fn barrier(&self) -> BoxFuture<'_, ()> {
         Box::pin(self.barrier())
+    }
+
+    fn settle(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.settle())
     }
 
     fn statistics(&self, object: ObjectId) -> Result<ObjectStatistics, HomeError> {
@@ -90,8 +98,9 @@ impl Home for Engine {
         object: ObjectId,
         keys: &'a [ArrayRef],
         columns: Arc<[ColumnId]>,
+        newest: Newest,
     ) -> BoxFuture<'a, Result<Found, HomeError>> {
-        Box::pin(async move { self.rows(object)?.find(keys, &columns).await })
+        Box::pin(async move { self.rows(object)?.find(keys, &columns, newest).await })
     }
 
     fn add(&self, objects: &[ObjectId]) -> Result<Box<dyn Write>, HomeError> {

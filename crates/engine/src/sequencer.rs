@@ -12,6 +12,17 @@
 //! read they hold their snapshot. The *horizon* stays at or before the oldest that is held. Nobody can see what was
 //! deleted before the horizon.
 //!
+//! Where the database outlives its process, a commit is *applied* first, when its owners have stamped its rows, and
+//! visible once it is *durable*, too: nobody is shown what a crash can take back (docs/decisions/0034).
+//!
+//! ```text
+//!        durable = visible    applied       next
+//!               │                │            │
+//!  …  t5  t6   t7   t8   t9   t10   t11  t12  ▼     t8 to t10 are being flushed; whoever writes next builds on t10
+//! ```
+//!
+//! Whoever has a write lock reads what is applied. So write locks pass on without waiting for the disk.
+//!
 //! No lock is on the way of a short statement. How the parts do without one is said in `eris_atomics`. So are the ways
 //! in which timestamps are drawn. Nobody lives at the home of this sequence: an owner may be busy with a scan, and no
 //! commit shall wait for it. So owners change the word themselves, or by node, whichever costs less here. When the
@@ -20,8 +31,10 @@
 //! Why a timestamp is drawn so late: docs/decisions/0003.
 
 use eris_atomics::{CommitOrder, Hold, Sequence, Snapshots, Waiting, Way, cheapest, estimate};
+use eris_home::Newest;
 use eris_numa::Topology;
 use eris_types::{NodeId, Timestamp};
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::task::{Context, Poll, Waker};
 
 /// How many timestamps may be open at a time.
@@ -34,15 +47,29 @@ const LOOKS: u64 = 4;
 /// So many owners of a node ask for timestamps at a time. There is no use for more.
 const SENDERS: usize = 64;
 
+/// What readers may see.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seen {
+    /// Nobody can see what was deleted before.
+    pub horizon: Timestamp,
+    /// Where commits are not visible as soon as they are applied: the newest that is.
+    pub behind: Option<Timestamp>,
+}
+
 /// Draws timestamps and publishes them in order.
 #[derive(Debug)]
 pub(crate) struct Sequencer {
     /// The timestamps that are drawn.
     next: Sequence,
-    /// Those that have finished, and what is visible.
+    /// Those that have finished, and what is applied.
     order: CommitOrder,
+    /// Up to where commits are durable; `u64::MAX` where nobody waits for that. Written by the log writer alone, and
+    /// only upwards, after it has flushed.
+    durable: AtomicU64,
     /// Writers that wait until their timestamp is visible.
     waiting: Waiting,
+    /// Those who wait until a timestamp is applied, where that is not the same.
+    waiting_for_applied: Waiting,
     /// What readers hold, and the horizon.
     snapshots: Snapshots,
 }
@@ -53,7 +80,9 @@ impl Sequencer {
         Sequencer {
             next: Sequence::new(1, way, nodes, SENDERS),
             order: CommitOrder::new(OPEN),
+            durable: AtomicU64::new(u64::MAX),
             waiting: Waiting::new(),
+            waiting_for_applied: Waiting::new(),
             snapshots: Snapshots::new(READERS),
         }
     }
@@ -65,11 +94,49 @@ impl Sequencer {
 
     /// The newest snapshot.
     pub fn visible(&self) -> Timestamp {
+        Timestamp(self.newest_visible())
+    }
+
+    /// The newest snapshot of these readers.
+    pub fn newest(&self, newest: Newest) -> Timestamp {
+        match newest {
+            Newest::Visible => self.visible(),
+            Newest::Applied => self.applied(),
+        }
+    }
+
+    fn newest_visible(&self) -> u64 {
+        self.order.visible().min(self.durable.load(SeqCst))
+    }
+
+    /// What owners have done: the newest snapshot of those who are about to write.
+    pub fn applied(&self) -> Timestamp {
         Timestamp(self.order.visible())
+    }
+
+    /// From now on commits become visible when they are durable. All that are applied are so already.
+    pub fn wait_for_flushes(&self) {
+        self.durable.store(self.order.visible(), SeqCst);
+    }
+
+    /// Commits up to here are durable.
+    pub fn set_durable(&self, through: Timestamp) {
+        self.durable.store(through.0, SeqCst);
+        self.waiting.wake(|| self.newest_visible());
+    }
+
+    /// Whether commits become visible when they are applied.
+    pub fn shows_applied(&self) -> bool {
+        self.durable.load(SeqCst) == u64::MAX
     }
 
     /// Holds the newest snapshot, until it is released.
     pub fn hold(&self) -> Hold {
+        self.snapshots.hold(|| self.newest_visible())
+    }
+
+    /// Holds what is applied, likewise: for a statement that has a write lock.
+    pub fn hold_applied(&self) -> Hold {
         self.snapshots.hold(|| self.order.visible())
     }
 
@@ -81,24 +148,41 @@ impl Sequencer {
 
     /// Moves the horizon as far as it can be; returns it.
     pub fn advance_horizon(&self) -> Timestamp {
-        Timestamp(self.snapshots.gather(|| self.order.visible()))
+        Timestamp(self.snapshots.gather(|| self.newest_visible()))
     }
 
     /// Up to where nobody needs to tell commits apart.
     pub fn horizon(&self) -> Timestamp {
         let horizon = self.snapshots.horizon();
-        match horizon < self.order.visible() {
+        match horizon < self.newest_visible() {
             true => self.advance_horizon(),
             false => Timestamp(horizon),
         }
     }
 
-    /// The same, a few commits ago if many readers have held snapshots at a time: for who asks with every row.
+    /// What readers may see now.
+    pub fn seen(&self) -> Seen {
+        Seen {
+            horizon: self.horizon(),
+            behind: self.behind(),
+        }
+    }
+
+    /// The same, of a few commits ago if many readers have held snapshots at a time: for who asks with every row.
+    pub fn recently_seen(&self) -> Seen {
+        Seen {
+            horizon: self.recent_horizon(),
+            behind: self.behind(),
+        }
+    }
+
+    fn behind(&self) -> Option<Timestamp> {
+        (!self.shows_applied()).then(|| self.visible())
+    }
+
+    /// As [`horizon`](Self::horizon), of a few commits ago if many readers have held snapshots at a time.
     pub fn recent_horizon(&self) -> Timestamp {
-        let passed = self
-            .order
-            .visible()
-            .saturating_sub(self.snapshots.gathered());
+        let passed = self.newest_visible().saturating_sub(self.snapshots.gathered());
         match passed * LOOKS > self.snapshots.reach() as u64 {
             true => self.advance_horizon(),
             false => Timestamp(self.snapshots.horizon()),
@@ -127,7 +211,22 @@ impl Sequencer {
     /// Says that the writes of `drawn` are complete (or given up) everywhere.
     pub fn finish(&self, drawn: Timestamp) {
         self.order.finish(drawn.0);
-        self.waiting.wake(|| self.order.visible());
+        if !self.shows_applied() {
+            self.waiting_for_applied.wake(|| self.order.visible());
+        }
+        self.waiting.wake(|| self.newest_visible());
+    }
+
+    /// Whether `timestamp` is applied; if not, as [`poll_visible`](Self::poll_visible).
+    pub fn poll_applied(&self, timestamp: Timestamp, waker: &Waker) -> bool {
+        if self.shows_applied() {
+            return self.poll_visible(timestamp, waker);
+        }
+        if timestamp <= self.applied() {
+            return true;
+        }
+        self.waiting_for_applied.add(timestamp.0, waker);
+        timestamp <= self.applied()
     }
 
     /// Whether `timestamp` is visible; if not, `waker` is woken once it is. One waits for a timestamp: who has drawn
@@ -175,6 +274,32 @@ mod tests {
         assert_eq!(sequencer.visible(), drawn[1]);
         sequencer.finish(drawn[2]);
         assert_eq!(sequencer.visible(), drawn[2]);
+    }
+
+    #[test]
+    fn what_is_applied_becomes_visible_when_it_is_durable() {
+        let sequencer = sequencer();
+        let commit = || {
+            let drawn = sequencer.draw(NODE).unwrap();
+            sequencer.finish(drawn);
+            drawn
+        };
+        let first = commit();
+        assert!(sequencer.shows_applied());
+        sequencer.wait_for_flushes();
+        let second = commit();
+        assert_eq!((sequencer.visible(), sequencer.applied()), (first, second));
+        let (reader, writer) = (sequencer.hold(), sequencer.hold_applied());
+        assert_eq!((reader.at(), writer.at()), (first.0, second.0));
+        assert_eq!(sequencer.advance_horizon(), first);
+        assert!(sequencer.poll_applied(second, Waker::noop()));
+        assert!(!sequencer.poll_visible(second, Waker::noop()));
+        sequencer.release(reader);
+        sequencer.set_durable(second);
+        assert_eq!(sequencer.visible(), second);
+        assert!(sequencer.poll_visible(second, Waker::noop()));
+        assert_eq!(sequencer.horizon(), second);
+        sequencer.release(writer);
     }
 
     #[test]

@@ -12,4 +12,5 @@ mod sharing;
 mod short;
 pub(crate) mod simulated;
 mod together;
+mod unflushed;
 mod unique;

@@ -2,7 +2,7 @@
 
 use crate::{
     Balancer, Balancing, Budget, Found, HeldSnapshot, HomeError, HugePages, Inspection, KeyIndexes,
-    KeyOrders, NodeDescription, ObjectDefinition, ObjectStatistics, Ownership, ReadBandwidth,
+    KeyOrders, Newest, NodeDescription, ObjectDefinition, ObjectStatistics, Ownership, ReadBandwidth,
     SecondaryIndexes, SingleRows, Traffic, Usage, WorkerDescription, Write,
 };
 use arrow_array::ArrayRef;
@@ -32,9 +32,15 @@ pub trait Home: Executor {
     /// for, and no commit half-way.
     fn hold(&self) -> HeldSnapshot;
 
+    /// The same of [what is applied](Newest::Applied).
+    fn hold_applied(&self) -> HeldSnapshot;
+
     /// Waits until every commit that has begun here is visible. This includes those of statements that were given up
     /// meanwhile.
     fn barrier(&self) -> BoxFuture<'_, ()>;
+
+    /// The same until they are [applied](Newest::Applied).
+    fn settle(&self) -> BoxFuture<'_, ()>;
 
     /// What a data object holds now. It is exact for a snapshot from [`ObjectStatistics::newest`] on, unless something
     /// was committed in between.
@@ -50,8 +56,8 @@ pub trait Home: Executor {
     /// There is no such object.
     fn row_count(&self, object: ObjectId) -> Result<u64, HomeError>;
 
-    /// The newest rows that have keys, given as one array per column of the object's key. A key of which a part is NULL
-    /// has no row.
+    /// The rows that have keys, given as one array per column of the object's key. A key of which a part is NULL has no
+    /// row.
     ///
     /// # Errors
     /// There is no such object.
@@ -63,6 +69,7 @@ pub trait Home: Executor {
         object: ObjectId,
         keys: &'a [ArrayRef],
         columns: Arc<[ColumnId]>,
+        newest: Newest,
     ) -> BoxFuture<'a, Result<Found, HomeError>>;
 
     /// Begins a statement that only adds rows to these objects.

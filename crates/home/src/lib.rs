@@ -62,7 +62,7 @@ pub use ownership::{Ownership, PartLocation, PartitionStatus, StoredPart};
 pub use reorganize::{
     IndexReorganization, KeyIndexes, ReorganizationCause, ReorganizationEffect, ReorganizationState,
 };
-pub use rows::{Found, KeyBounds};
+pub use rows::{Found, KeyBounds, Newest};
 pub use single::{Becomes, Compute, Computed, Kept, RowChanges, RowClient, SingleRows};
 pub use snapshot::HeldSnapshot;
 pub use statistics::{ColumnStatistics, ObjectStatistics};

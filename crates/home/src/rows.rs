@@ -10,6 +10,16 @@ use std::sync::Arc;
 /// The bounds of a range of keys, each one value per column of the key, in arrays of length one.
 pub type KeyBounds<'a> = (Bound<&'a [ArrayRef]>, Bound<&'a [ArrayRef]>);
 
+/// Which rows are the newest ones for whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Newest {
+    /// Those that everybody may see.
+    Visible,
+    /// What was committed and may still be lost with the process, too: for a statement that changes what it finds, and
+    /// whose own commit comes behind.
+    Applied,
+}
+
 /// Rows that have been found by their keys.
 pub struct Found {
     /// The wanted columns of the rows, in the order of the keys.

@@ -1,6 +1,6 @@
 //! Few rows by their keys: what statements of one row use.
 
-use crate::{Found, HomeError, KeyBounds};
+use crate::{Found, HomeError, KeyBounds, Newest};
 use arrow_array::{ArrayRef, RecordBatch};
 use eris_types::{ColumnId, ObjectId};
 use futures::future::BoxFuture;
@@ -45,6 +45,7 @@ pub trait RowClient: Debug + Send {
         &'a mut self,
         keys: &'a [ArrayRef],
         columns: Arc<[ColumnId]>,
+        newest: Newest,
     ) -> BoxFuture<'a, Result<Found, HomeError>>;
 
     /// The rows whose keys lie in ranges, all at one snapshot: a batch for each range, `limit` rows at most of each, in

@@ -35,7 +35,7 @@ use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringViewArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use eris_column::CHUNK_ROWS;
 use eris_fragment::{FragmentError, Type, Value};
-use eris_home::Partitioning;
+use eris_home::{Newest, Partitioning};
 use eris_types::{ColumnId, ObjectId};
 use std::fmt;
 use std::sync::Arc;
@@ -134,6 +134,11 @@ impl Column {
         ColumnSnapshot::new(self.clone(), self.engine.hold())
     }
 
+    /// The same for whoever has the write lock.
+    fn applied(&self) -> ColumnSnapshot {
+        ColumnSnapshot::new(self.clone(), self.engine.hold_applied())
+    }
+
     /// Adds a value at the end.
     ///
     /// # Errors
@@ -142,7 +147,7 @@ impl Column {
         let values = self.array(&[value])?;
         // Whoever changes the column waits for this one: the end stays where it is.
         let mut writer = self.engine.changer(self.object).await?;
-        let end = self.snapshot().size().await?;
+        let end = self.applied().size().await?;
         writer.append(self.rows(end, values)).await?;
         writer.commit().await?;
         Ok(ColumnPosition(end))
@@ -168,8 +173,9 @@ impl Column {
     pub async fn set(&self, position: ColumnPosition, value: Value) -> Result<(), ColumnError> {
         let values = self.array(&[value])?;
         let mut rows = self.engine.rows(self.object)?;
+        let (key, columns) = ([positions(&[position])], Arc::from([VALUE]));
         loop {
-            let found = rows.get(&[positions(&[position])], &[VALUE]).await?;
+            let found = rows.find(&key, &columns, Newest::Applied).await?;
             if found.rows.num_rows() == 0 {
                 return Err(self.beyond(position).await?);
             }
@@ -188,7 +194,7 @@ impl Column {
         let pieces = values.chunks(CHUNK_ROWS).map(|values| self.array(values));
         let pieces = pieces.collect::<Result<Vec<_>, _>>()?;
         let mut writer = self.engine.changer(self.object).await?;
-        let old = self.snapshot().row_ids().await?;
+        let old = self.applied().row_ids().await?;
         writer.delete(old.into_iter())?;
         let mut first = 0;
         for values in pieces {

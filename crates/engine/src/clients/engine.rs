@@ -14,7 +14,7 @@ use crate::settings::Settings;
 use crate::tasks::owner::Owner;
 use arrow_schema::SchemaRef;
 use eris_aeu::Runtime;
-use eris_home::{ObjectStatistics, Partitioning};
+use eris_home::{Newest, ObjectStatistics, Partitioning};
 use eris_numa::{AeuPlace, HugePages, Memory, Topology};
 use eris_route::{BufferSizes, Router};
 use eris_telemetry::Snapshot;
@@ -157,6 +157,17 @@ impl Engine {
     /// Waits until every commit that has begun is visible, also of writers that were dropped meanwhile.
     pub async fn barrier(&self) {
         self.shared.barrier().await;
+    }
+
+    /// Waits until every commit that has begun is applied, whether or not it is visible: whoever has a write lock finds
+    /// all that was done under it before.
+    pub async fn settle(&self) {
+        self.shared.settle().await;
+    }
+
+    /// The newest snapshot of these readers, which nobody holds.
+    pub(crate) fn newest(&self, newest: Newest) -> Timestamp {
+        self.shared.sequencer.newest(newest)
     }
 
     /// The newest snapshot, which nobody holds: rows that are deleted, or get another owner, from now on may be missing

@@ -10,8 +10,16 @@ use std::sync::Arc;
 impl Engine {
     /// The newest snapshot, held for a reader: everything that was committed before this call, and nothing half-way.
     pub fn hold(&self) -> HeldSnapshot {
+        self.held(self.shared().sequencer.hold())
+    }
+
+    /// The same of what is applied, visible or not: for a statement that has the write locks of what it changes.
+    pub fn hold_applied(&self) -> HeldSnapshot {
+        self.held(self.shared().sequencer.hold_applied())
+    }
+
+    fn held(&self, hold: Hold) -> HeldSnapshot {
         let shared = Arc::clone(self.shared());
-        let hold = shared.sequencer.hold();
         let at = Timestamp(hold.at());
         let hold = Some(hold);
         HeldSnapshot::new(at, Arc::new(Held { hold, shared }))

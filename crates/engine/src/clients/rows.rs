@@ -29,7 +29,7 @@ use crate::protocol::keys::ExecuteRows;
 use crate::protocol::rows::{RowBatch, RowOperation};
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::SchemaRef;
-use eris_home::Found;
+use eris_home::{Found, Newest};
 use eris_route::Split;
 use eris_types::{AeuId, ColumnId, ObjectId};
 use std::any::Any;
@@ -161,13 +161,18 @@ impl RowClient {
         Keys::of(&self.object.key_columns(rows), 0, rows.num_rows())
     }
 
-    /// Waits for the right to be the only one that changes rows, and until what was changed before is visible.
+    /// Waits for the right to be the only one that changes rows, and until what was changed before is applied.
     async fn exclusive_lock(&mut self) -> ExclusiveWrite {
         // Nobody waits for it while he shares it.
         self.write_lock = None;
-        let write_lock = self.object.write_lock.alone().await;
-        self.see_changes().await;
-        write_lock
+        self.engine.shared().write_lock(&self.object).await
+    }
+
+    /// Waits until what was changed up to now is applied: what an owner has said of it must be what the next read says.
+    async fn settle_changes(&self) {
+        if self.object.changed() > self.engine.newest(Newest::Applied) {
+            self.engine.settle().await;
+        }
     }
 
     /// Waits until what was changed up to now is visible: what an owner has said of it must be what a snapshot says.

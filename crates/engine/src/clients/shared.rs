@@ -215,23 +215,43 @@ impl EngineState {
     }
 
     /// Waits for the write lock to change rows of an object, and until what was changed under the lock before is
-    /// visible.
+    /// applied.
     pub async fn write_lock(&self, object: &DataObject) -> ExclusiveWrite {
         let write_lock = object.write_lock.alone().await;
-        if object.changed() > self.sequencer.visible() {
+        if object.changed() > self.sequencer.applied() {
             // Its writer did not wait for it.
-            self.barrier().await;
+            self.settle().await;
         }
         write_lock
     }
 
     /// See [`Engine::barrier`](crate::Engine::barrier).
     pub async fn barrier(&self) {
+        let mine = self.draw_and_finish().await;
+        self.visible(mine).await;
+    }
+
+    /// See [`Engine::settle`](crate::Engine::settle).
+    pub async fn settle(&self) {
+        let mine = self.draw_and_finish().await;
+        self.applied(mine).await;
+    }
+
+    /// Nothing is written at this timestamp; it is only that all earlier ones are applied before.
+    async fn draw_and_finish(&self) -> Timestamp {
         let sequencer = &self.sequencer;
         let mine = poll_fn(|cx| sequencer.poll_draw(cx)).await;
-        // Nothing is written at this timestamp; it is only that all earlier ones are visible before.
         sequencer.finish(mine);
-        self.visible(mine).await;
+        mine
+    }
+
+    /// Waits until a commit is applied.
+    pub async fn applied(&self, at: Timestamp) {
+        poll_fn(|cx| match self.sequencer.poll_applied(at, cx.waker()) {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        })
+        .await;
     }
 
     /// Waits until a commit is visible.

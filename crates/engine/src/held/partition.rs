@@ -18,11 +18,13 @@ use crate::held::index_part::IndexPart;
 use crate::held::primary::{PrimaryIndex, SharedKeys};
 use crate::held::reorganize::Reorganizable;
 use crate::held::segment_view::SegmentView;
+use crate::held::superseded::{Superseded, SupersedingCommit, key_bytes};
 use crate::held::unique::Pending;
 use crate::object::data_object::DataObject;
 use crate::object::keys::{KeyRange, Keys};
 use crate::object::statement::Statement;
 use crate::object::statistics::Tally;
+use crate::sequencer::Seen;
 use arrow_array::ArrayRef;
 use arrow_select::concat::concat;
 use eris_column::{Dictionary, EncodeError, KeyOrder, ObjectMemory, Selection};
@@ -52,8 +54,10 @@ pub(crate) struct Partition {
     tally: Tally,
     /// If the object has a key.
     pub(crate) index: Option<PrimaryIndex>,
-    /// The newest commit with which a key may have gone from the index.
+    /// The newest commit with which a key may have gone from the index, so that older snapshots miss it.
     keys_removed: Timestamp,
+    /// What the index does not know any more of what is visible still.
+    superseded: Superseded,
     /// Rows that it does not know any more.
     pub(crate) deleted: DeletedRows,
     /// The keys of statements that are still writing.
@@ -86,6 +90,7 @@ impl Partition {
             secondary: secondary.collect(),
             index,
             keys_removed: Timestamp::ZERO,
+            superseded: Superseded::default(),
             deleted: DeletedRows::default(),
             arriving: HashMap::new(),
             pending: HashMap::new(),
@@ -345,15 +350,31 @@ impl Partition {
         statement: StatementId,
         at: Timestamp,
         home: ObjectMemory<'_>,
-        horizon: Timestamp,
+        seen: Seen,
     ) -> bool {
+        let horizon = seen.horizon;
         self.end_prepared(statement);
         if let (Some(index), Some(pending)) = (&mut self.index, self.pending.remove(&statement)) {
             if !pending.deleted_ids().is_empty() {
-                self.keys_removed = at;
                 self.deleted.add(pending.deleted_ids(), at, horizon);
             }
-            pending.commit(index);
+            match seen.behind {
+                None => {
+                    if !pending.deleted_ids().is_empty() {
+                        self.keys_removed = at;
+                    }
+                    pending.commit(index, |_, _, _| {});
+                }
+                Some(visible) => {
+                    let mut commit = SupersedingCommit::at(at);
+                    commit.added = pending.added().collect();
+                    commit.replaced = pending.replaced().collect();
+                    pending.commit(index, |keys, row, id| {
+                        commit.removed.push((key_bytes(keys, row), id));
+                    });
+                    self.supersede(commit, visible, home);
+                }
+            }
         }
         self.commit_keys(statement, at);
         self.note_unentered(statement);
@@ -364,6 +385,14 @@ impl Partition {
         }
         self.tell_planners();
         may_merge
+    }
+
+    /// Keeps what a commit has done to the keys, until it is visible.
+    fn supersede(&mut self, commit: SupersedingCommit, visible: Timestamp, home: ObjectMemory<'_>) {
+        if let Some(removed) = self.superseded.forget(visible) {
+            self.keys_removed = removed;
+        }
+        self.superseded.add(commit, home.memory.budget());
     }
 
     /// Merges append buffers that have become long.

@@ -151,6 +151,25 @@ impl PrimaryIndex {
         }
     }
 
+    /// Visits the keys between two, as bytes, and their rows, in the order of the keys, until `visit` says no.
+    pub fn visit_keys(&self, keys: &KeyRange, mut visit: impl FnMut(Box<[u8]>, RowId) -> bool) {
+        match (self, keys) {
+            (PrimaryIndex::Words(index), KeyRange::Words((from, to))) => {
+                let bounds = (from.as_ref(), to.as_ref());
+                index.visit(bounds, false, |key, row| {
+                    visit(Box::new(key.to_be_bytes()), RowId(row))
+                });
+            }
+            (PrimaryIndex::Bytes(index), KeyRange::Bytes((from, to))) => {
+                let kept = |bound: &Bound<Vec<u8>>| bound.as_ref().map(|key| Box::from(&key[..]));
+                let (from, to) = (kept(from), kept(to));
+                let bounds = (from.as_ref(), to.as_ref());
+                index.visit(bounds, false, |key, row| visit(Box::from(key), RowId(row)));
+            }
+            _ => unreachable!("keys of other columns"),
+        }
+    }
+
     /// The rows that have keys that are numbers.
     pub fn rows_of_words(&self, words: &[u64]) -> Vec<Option<u64>> {
         let mut found = vec![None; words.len()];

@@ -218,17 +218,29 @@ impl Pending {
         Some(found.ok().map(|found| replaced[found].2))
     }
 
+    /// The rows that are added: the first of consecutive ids, and how many.
+    pub fn added(&self) -> impl Iterator<Item = (RowId, usize)> {
+        self.added.iter().map(|part| (part.first, part.keys.len()))
+    }
+
+    /// Of the rows that are added and replace others: both ids.
+    pub fn replaced(&self) -> impl Iterator<Item = (RowId, RowId)> {
+        let replaced = self.replaced.iter();
+        replaced.map(|(part, row, before)| (self.added[*part].first.plus(*row), *before))
+    }
+
     /// The rows that are deleted, whose keys may then be nobody's.
     pub fn deleted_ids(&self) -> &[RowId] {
         &self.deleted_ids
     }
 
-    /// Removes the keys that nobody has any more.
-    pub fn commit(self, index: &mut PrimaryIndex) {
+    /// Removes the keys that nobody has any more, and says which.
+    pub fn commit(self, index: &mut PrimaryIndex, mut removed: impl FnMut(&Keys, usize, RowId)) {
         for (keys, ids) in &self.deleted {
             for (row, id) in ids.iter().enumerate() {
                 if index.get(keys, row) == Some(*id) {
                     index.remove(keys, row);
+                    removed(keys, row, *id);
                 }
             }
         }

@@ -4,7 +4,7 @@ use crate::clients::engine::Engine;
 use crate::clients::rows::{self, AwaitedShare, shared_write_lock, try_shared_write_lock};
 use arrow_array::{ArrayRef, RecordBatch};
 use eris_home::{
-    Compute, Computed, Found, HomeError, Kept, KeyBounds, RowChanges, RowClient, SingleRows,
+    Compute, Computed, Found, HomeError, Kept, KeyBounds, Newest, RowChanges, RowClient, SingleRows,
 };
 use eris_types::{ColumnId, ObjectId};
 use futures::future::BoxFuture;
@@ -37,8 +37,9 @@ impl RowClient for SingleRowClient {
         &'a mut self,
         keys: &'a [ArrayRef],
         columns: Arc<[ColumnId]>,
+        newest: Newest,
     ) -> BoxFuture<'a, Result<Found, HomeError>> {
-        Box::pin(async move { self.rows.find(keys, &columns).await })
+        Box::pin(async move { self.rows.find(keys, &columns, newest).await })
     }
 
     fn ranges<'a>(

@@ -20,7 +20,7 @@ use arrow_schema::DataType;
 use eris_column::{Domain, from_integer};
 use eris_index::key::KeyEncoder;
 use eris_index::{IndexError, MAX_KEY};
-use std::ops::Bound;
+use std::ops::{Bound, RangeBounds};
 
 /// The keys of some rows.
 #[derive(Debug)]
@@ -271,6 +271,23 @@ impl KeyRange {
             false => {
                 let bytes = |keys: Keys| keys.bytes(0).to_vec();
                 KeyRange::Bytes((from.map(bytes), to.map(bytes)))
+            }
+        }
+    }
+
+    /// Whether a key is one of these, whose bytes these are: of a number, the highest first.
+    pub fn has(&self, key: &[u8]) -> bool {
+        match self {
+            KeyRange::Words(bounds) => {
+                let bytes = key.try_into().expect("the bytes of a number");
+                bounds.contains(&u64::from_be_bytes(bytes))
+            }
+            KeyRange::Bytes((from, to)) => {
+                let bounds = (
+                    from.as_ref().map(Vec::as_slice),
+                    to.as_ref().map(Vec::as_slice),
+                );
+                <(Bound<&[u8]>, Bound<&[u8]>) as RangeBounds<[u8]>>::contains(&bounds, key)
             }
         }
     }

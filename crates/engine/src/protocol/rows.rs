@@ -4,6 +4,7 @@
 use crate::held::partition::{Changed, Fetched, Prepare, Prepared, RowChange};
 use crate::object::data_object::DataObject;
 use crate::object::keys::{KeyRange, Keys};
+use eris_home::Newest;
 use eris_types::{AeuId, ColumnId, Timestamp};
 use std::sync::Arc;
 
@@ -38,8 +39,16 @@ pub(crate) enum RowOperation {
 #[derive(Clone, Debug)]
 pub(crate) struct Read {
     pub columns: Arc<[ColumnId]>,
-    /// `None`: the newest, as the owner sees it.
-    pub snapshot: Option<Timestamp>,
+    pub at: ReadAt,
+}
+
+/// At which snapshot rows are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReadAt {
+    /// The newest, as the owner sees it.
+    Newest(Newest),
+    /// This one.
+    Snapshot(Timestamp),
 }
 
 impl RowOperation {

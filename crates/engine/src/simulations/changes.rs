@@ -196,7 +196,7 @@ impl Client {
         give_up: bool,
     ) -> Result<usize, EngineError> {
         let mut writer = self.engine.changer(self.object).await?;
-        let snapshot = self.engine.hold();
+        let snapshot = self.engine.hold_applied();
         let condition = Expr::Binary {
             op: BinaryOp::Eq,
             left: Box::new(Expr::Column(0)),

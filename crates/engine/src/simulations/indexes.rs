@@ -155,7 +155,7 @@ impl Client {
         let rows = self.rows();
         let mut writer = if self.random.one_in(2) {
             let mut writer = self.engine.changer(self.object).await?;
-            let snapshot = self.engine.hold();
+            let snapshot = self.engine.hold_applied();
             if let Some(all) = self.read(&snapshot, Vec::new(), None).await {
                 let part = 2 + self.random.below(5);
                 let deleted = all

@@ -141,7 +141,7 @@ impl Client {
             return self.finish(writer).await;
         }
         let mut writer = self.engine.changer(self.object).await?;
-        let snapshot = self.engine.hold();
+        let snapshot = self.engine.hold_applied();
         let Some(rows) = self.rows(&snapshot).await else {
             return Err(panicked());
         };
@@ -181,7 +181,7 @@ impl Client {
         change: impl Fn(&Row) -> (i64, i64),
     ) -> Result<bool, EngineError> {
         let mut writer = self.engine.changer(self.object).await?;
-        let snapshot = self.engine.hold();
+        let snapshot = self.engine.hold_applied();
         let Some(mut rows) = self.rows(&snapshot).await else {
             return Err(panicked());
         };
@@ -195,7 +195,7 @@ impl Client {
     async fn empty(&mut self) {
         let deleted = async {
             let mut writer = self.engine.changer(self.object).await?;
-            let snapshot = self.engine.hold();
+            let snapshot = self.engine.hold_applied();
             let Some(mut rows) = self.rows(&snapshot).await else {
                 return Err(panicked());
             };
@@ -333,7 +333,7 @@ fn simulate(seed: u64) {
     let (mut last, dropping) = (client(&mut random), engine.clone());
     let expected = counts.borrow().clone();
     let script = async move {
-        let snapshot = dropping.hold();
+        let snapshot = dropping.hold_applied();
         if let Some(rows) = last.rows(&snapshot).await {
             let counted = rows.iter().filter(|row| row.key < COUNTED);
             let seen: BTreeMap<i64, i64> = counted.map(|row| (row.key, row.value)).collect();

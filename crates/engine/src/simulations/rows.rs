@@ -17,6 +17,7 @@ use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use eris_aeu::Random;
+use eris_home::Newest;
 use eris_types::{ColumnId, ObjectId};
 use std::cell::RefCell;
 use std::ops::Bound;
@@ -193,7 +194,8 @@ impl Client {
         self.history.borrow_mut().begun += ACCOUNTS;
         let written = async {
             let mut writer = self.engine.changer(self.object).await?;
-            let found = self.rows.get(&[column(0..ACCOUNTS)], &[VALUE]).await?;
+            let (keys, columns) = ([column(0..ACCOUNTS)], Arc::from([VALUE]));
+            let found = self.rows.find(&keys, &columns, Newest::Applied).await?;
             let values = found.rows.column(0).as_primitive::<Int64Type>();
             let values = values.values().iter().map(|value| value + 1).collect();
             writer.delete(found.row_ids().collect::<Vec<_>>().into_iter())?;

@@ -12,7 +12,7 @@ use eris_aeu::{Faults, Random, Simulation, Turn};
 use eris_atomics::Way;
 use eris_numa::{HugePages, Memory, Profile, Topology};
 use eris_route::{BufferSizes, Port};
-use eris_types::{AeuId, ObjectId};
+use eris_types::{AeuId, ObjectId, Timestamp};
 use std::cell::Cell;
 use std::ops::Range;
 use std::pin::Pin;
@@ -26,6 +26,23 @@ pub(crate) struct Simulated {
     pub engine: Engine,
     pub memory: Memory,
     simulation: Simulation<Owner>,
+    /// If commits become visible only when they are flushed: who flushes.
+    flushes: Option<Arc<Flushes>>,
+}
+
+/// A log that flushes what was applied at the last flush, one in some turns of clients.
+pub(crate) struct Flushes {
+    sequencer: Arc<Sequencer>,
+    /// The group that is being flushed.
+    through: AtomicU64,
+}
+
+impl Flushes {
+    pub fn flush(&self) {
+        let next = self.sequencer.applied().0;
+        let through = self.through.swap(next, Ordering::Relaxed);
+        self.sequencer.set_durable(Timestamp(through));
+    }
 }
 
 /// Ten microseconds pass from one look at this clock to the next, whatever else the machine does.
@@ -38,7 +55,7 @@ fn clock() -> Instant {
 
 impl Simulated {
     /// One of several topologies by chance, some with paced links, and in every other engine a slice in so many that
-    /// panics.
+    /// panics. In every other engine commits become visible late.
     pub fn by_chance(seed: u64, random: &mut Random, slice_panics: usize) -> Self {
         let (nodes, cores) = [(1, 1), (1, 2), (2, 2), (4, 2)][random.below(4)];
         let faults = Faults {
@@ -52,7 +69,21 @@ impl Simulated {
             let machine = Profile::known("eris-amd").expect("it comes along");
             topology = topology.paced_as(Arc::new(machine)).unwrap();
         }
-        Self::new(seed, topology, faults)
+        let mut simulated = Self::new(seed, topology, faults);
+        if random.one_in(2) {
+            simulated.flush_late();
+        }
+        simulated
+    }
+
+    /// Commits become visible some turns after they are applied from now on.
+    fn flush_late(&mut self) {
+        let sequencer = Arc::clone(&self.engine.shared().sequencer);
+        sequencer.wait_for_flushes();
+        self.flushes = Some(Arc::new(Flushes {
+            through: AtomicU64::new(sequencer.applied().0),
+            sequencer,
+        }));
     }
 
     pub fn new(seed: u64, topology: Topology, faults: Faults) -> Self {
@@ -81,12 +112,23 @@ impl Simulated {
             engine,
             memory,
             simulation,
+            flushes: None,
         }
+    }
+
+    /// The same, but somebody has to say when.
+    pub fn flush_by_hand(&mut self) -> Arc<Flushes> {
+        self.flush_late();
+        self.flushes.take().expect("it was made")
     }
 
     /// Adds a client, which is polled once per turn.
     pub fn client(&mut self, script: impl Future<Output = ()> + 'static) {
-        self.simulation.session(Polled(Box::pin(script))).unwrap();
+        let polled = Polled {
+            script: Box::pin(script),
+            flushes: self.flushes.clone(),
+        };
+        self.simulation.session(polled).unwrap();
     }
 
     /// Lets all take turns until the clients are done; nothing may be left to do then.
@@ -112,6 +154,16 @@ impl Simulated {
         drop((self.simulation, self.engine));
         assert_eq!(self.memory.budget().used(), 0, "memory is left over");
     }
+}
+
+/// Gives all others a turn.
+pub(crate) async fn turn() {
+    let mut has_waited = false;
+    std::future::poll_fn(|_| match std::mem::replace(&mut has_waited, true) {
+        true => Poll::Ready(()),
+        false => Poll::Pending,
+    })
+    .await;
 }
 
 /// Keys that were linked, in all simulations of a test.
@@ -142,12 +194,20 @@ pub(crate) async fn move_keys(
 }
 
 /// Polls a client once per turn.
-struct Polled(Pin<Box<dyn Future<Output = ()>>>);
+struct Polled {
+    script: Pin<Box<dyn Future<Output = ()>>>,
+    flushes: Option<Arc<Flushes>>,
+}
 
 impl eris_aeu::Script<Parcel> for Polled {
-    fn turn(&mut self, _: &mut Port<Parcel>, _: &mut Random) -> Turn {
+    fn turn(&mut self, _: &mut Port<Parcel>, random: &mut Random) -> Turn {
+        if let Some(flushes) = &self.flushes
+            && random.one_in(24)
+        {
+            flushes.flush();
+        }
         match self
-            .0
+            .script
             .as_mut()
             .poll(&mut Context::from_waker(Waker::noop()))
         {

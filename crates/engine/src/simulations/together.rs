@@ -87,7 +87,7 @@ impl Client {
         for object in self.objects {
             writers.push(self.engine.changer(object).await?);
         }
-        let snapshot = self.engine.hold();
+        let snapshot = self.engine.hold_applied();
         let parity = self.random.below(2) as i64;
         for (writer, object) in writers.iter_mut().zip(self.objects) {
             let rows = self.rows(object, &snapshot).await?;

@@ -139,7 +139,7 @@ impl Client {
         for object in self.objects {
             writers.push(self.engine.changer(object).await?);
         }
-        let snapshot = self.engine.hold();
+        let snapshot = self.engine.hold_applied();
         let rest = self.random.below(3) as i64;
         let mut count = 0;
         for (place, object) in self.objects.into_iter().enumerate() {

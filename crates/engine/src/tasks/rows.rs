@@ -17,9 +17,9 @@ use crate::protocol::asked::Asked;
 use crate::protocol::keys::ExecuteRows;
 use crate::protocol::lists::{Parcel, ToOwner};
 use crate::protocol::message::{Context, List, Message};
-use crate::protocol::rows::{Read, RowBatch, RowOperation};
+use crate::protocol::rows::{Read, ReadAt, RowBatch, RowOperation};
 use eris_aeu::Group;
-use eris_types::Timestamp;
+use eris_home::Newest;
 
 /// Lookups of more keys gain nothing from others: they wait for memory together as they are.
 const FEW: usize = 32;
@@ -107,8 +107,10 @@ impl Owner {
             return RowOperation::Gone;
         }
         let sequencer = self.sequencer.clone();
-        let snapshot =
-            |read: &Read| -> Timestamp { read.snapshot.unwrap_or_else(|| sequencer.visible()) };
+        let snapshot = |read: &Read| match read.at {
+            ReadAt::Snapshot(snapshot) => snapshot,
+            ReadAt::Newest(newest) => sequencer.newest(newest),
+        };
         let (aeu, loads) = (self.aeu, &object.loads);
         let timed = loads.begin_keys(aeu);
         let (partition, home) = self.partition(object);
@@ -141,7 +143,9 @@ impl Owner {
 /// Whether it is done together with others.
 fn joins((_, batch): &AskedRows) -> bool {
     match &batch.operation {
-        RowOperation::Get(keys, read) => keys.len() < FEW && read.snapshot.is_none(),
+        RowOperation::Get(keys, read) => {
+            keys.len() < FEW && read.at == ReadAt::Newest(Newest::Visible)
+        }
         _ => false,
     }
 }

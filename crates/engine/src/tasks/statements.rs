@@ -63,11 +63,11 @@ impl Owner {
             memory: &self.memory,
             object,
         };
-        let horizon = self.sequencer.horizon();
-        let may_merge = partition.commit(statement, commit.at, home, horizon);
+        let seen = self.sequencer.seen();
+        let may_merge = partition.commit(statement, commit.at, home, seen);
         drop(share);
         if may_merge {
-            partition.merge(home, horizon);
+            partition.merge(home, seen.horizon);
         }
     }
 

@@ -23,7 +23,7 @@ use crate::object::ranges::Assignment;
 use crate::protocol::answers::OfferedKeys;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use eris_column::CHUNK_ROWS;
-use eris_home::Moved;
+use eris_home::{Moved, Newest};
 use eris_types::{AeuId, ColumnId, ObjectId, RowId};
 use std::ops::Bound;
 
@@ -102,8 +102,8 @@ impl Engine {
         let Some((low, high)) = first_of_others(&assignment, (low, high), to) else {
             return Ok((Moved::default(), high));
         };
-        // Changes before this lock are visible.
-        let snapshot = self.snapshot();
+        // Changes before this lock are applied.
+        let snapshot = self.newest(Newest::Applied);
         let from = assignment.get(low);
         let selection = KeySelection {
             numbers: (low, high),

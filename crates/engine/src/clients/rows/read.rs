@@ -9,11 +9,11 @@ use crate::error::EngineError;
 use crate::held::partition::Fetched;
 use crate::object::keys::{KeyRange, Keys, is_word};
 use crate::protocol::keys::ExecuteRows;
-use crate::protocol::rows::{Read, RowOperation};
+use crate::protocol::rows::{Read, ReadAt, RowOperation};
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{Schema, SchemaRef};
 use arrow_select::interleave::interleave;
-use eris_home::{Found, KeyBounds};
+use eris_home::{Found, KeyBounds, Newest};
 use eris_types::{AeuId, ColumnId, RowId};
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ impl RowClient {
         keys: &[ArrayRef],
         columns: &[ColumnId],
     ) -> Result<Found, EngineError> {
-        self.find(keys, &columns.into()).await
+        self.find(keys, &columns.into(), Newest::Visible).await
     }
 
     /// The same for whoever has the list of columns already.
@@ -51,10 +51,11 @@ impl RowClient {
         &mut self,
         keys: &[ArrayRef],
         columns: &Arc<[ColumnId]>,
+        newest: Newest,
     ) -> Result<Found, EngineError> {
         self.check_types(keys);
         let (keys, positions) = without_nulls(keys);
-        let fetched = self.fetch(&keys, columns).await?;
+        let fetched = self.fetch(&keys, columns, newest).await?;
         let ids = fetched.ids.iter().enumerate();
         let of = ids
             .filter(|(_, id)| id.is_some())
@@ -125,14 +126,18 @@ impl RowClient {
         columns: &Arc<[ColumnId]>,
     ) -> Result<Vec<Fetched>, EngineError> {
         for _ in 0..READS {
-            if let Some(fetched) = self.try_ranges(ranges, limit, columns).await? {
+            let fetched = self.try_ranges(ranges, limit, columns, Newest::Visible);
+            if let Some(fetched) = fetched.await? {
                 return Ok(fetched);
             }
             self.engine.barrier().await;
         }
         let _turn = self.exclusive_lock().await;
+        // Nobody changes rows meanwhile, and what was changed before is visible.
+        self.engine.barrier().await;
         loop {
-            if let Some(fetched) = self.try_ranges(ranges, limit, columns).await? {
+            let fetched = self.try_ranges(ranges, limit, columns, Newest::Visible);
+            if let Some(fetched) = fetched.await? {
                 return Ok(fetched);
             }
             let_others_go_on().await;
@@ -144,15 +149,20 @@ impl RowClient {
         &mut self,
         keys: &Arc<Keys>,
         columns: &Arc<[ColumnId]>,
+        newest: Newest,
     ) -> Result<Fetched, EngineError> {
         for _ in 0..READS {
-            if let Some(fetched) = self.try_fetch(keys, columns).await? {
+            if let Some(fetched) = self.try_fetch(keys, columns, newest).await? {
                 return Ok(fetched);
             }
             self.engine.barrier().await;
         }
         let _turn = self.exclusive_lock().await;
-        self.fetch_alone(keys, columns).await
+        let fetched = self.fetch_alone(keys, columns).await?;
+        if newest == Newest::Visible {
+            self.engine.barrier().await;
+        }
+        Ok(fetched)
     }
 
     /// The same of whoever has the write lock for himself. Nobody else changes rows then; but a load that has not come
@@ -163,7 +173,7 @@ impl RowClient {
         columns: &Arc<[ColumnId]>,
     ) -> Result<Fetched, EngineError> {
         loop {
-            if let Some(fetched) = self.try_fetch(keys, columns).await? {
+            if let Some(fetched) = self.try_fetch(keys, columns, Newest::Applied).await? {
                 return Ok(fetched);
             }
             let_others_go_on().await;
@@ -174,6 +184,7 @@ impl RowClient {
         &mut self,
         keys: &Arc<Keys>,
         columns: &Arc<[ColumnId]>,
+        newest: Newest,
     ) -> Result<Option<Fetched>, EngineError> {
         let object = self.object.clone();
         let nothing = || Fetched {
@@ -187,7 +198,7 @@ impl RowClient {
         let mut exchange = Exchange::new(object.id);
         let mut read = Read {
             columns: Arc::clone(columns),
-            snapshot: None,
+            at: ReadAt::Newest(newest),
         };
         if let Some(owner) = self.only_owner(keys) {
             let keys = Arc::clone(keys);
@@ -196,7 +207,7 @@ impl RowClient {
             return Ok(parts.pop().expect("one part was sent"));
         }
         // All owners answer for the same snapshot.
-        read.snapshot = Some(self.engine.snapshot());
+        read.at = ReadAt::Snapshot(self.engine.newest(newest));
         ranges.table.split(&ranges.routing(keys), &mut self.split);
         let mut positions: Vec<u32> = Vec::with_capacity(keys.len());
         for (owner, of_owner) in ranges.table.parts(&self.split) {
@@ -209,8 +220,8 @@ impl RowClient {
         Ok(parts.map(|parts| merge(&parts, &positions, columns.len())))
     }
 
-    /// The rows whose keys lie between two, `limit` at most, in the order of their keys, and their ids; `None` if
-    /// somebody has changed rows meanwhile.
+    /// The rows whose keys lie between two, `limit` at most, in the order of their keys, and their ids, of what is
+    /// applied; `None` if somebody has changed rows meanwhile.
     pub(crate) async fn try_sorted(
         &mut self,
         keys: &KeyRange,
@@ -219,8 +230,8 @@ impl RowClient {
     ) -> Result<Option<(RecordBatch, Vec<RowId>)>, EngineError> {
         let keys = std::slice::from_ref(keys);
         let columns: Arc<[ColumnId]> = columns.into();
-        let fetched = self.try_ranges(keys, limit, &columns).await?;
-        Ok(fetched
+        let fetched = self.try_ranges(keys, limit, &columns, Newest::Applied);
+        Ok((fetched.await?)
             .and_then(|mut fetched| fetched.pop())
             .map(|fetched| {
                 let batch = self.batch(&columns, fetched.columns, &fetched.ids);
@@ -234,11 +245,12 @@ impl RowClient {
         ranges: &[KeyRange],
         limit: usize,
         columns: &Arc<[ColumnId]>,
+        newest: Newest,
     ) -> Result<Option<Vec<Fetched>>, EngineError> {
         self.check_dropped()?;
         let read = Read {
             columns: Arc::clone(columns),
-            snapshot: Some(self.engine.snapshot()),
+            at: ReadAt::Snapshot(self.engine.newest(newest)),
         };
         let assignment = self.object.ranges.get();
         let parts =

@@ -29,7 +29,7 @@ use crate::protocol::rows::{RowBatch, RowOperation};
 use crate::protocol::statements::{Abort, Commit, CommitPoint};
 use arrow_array::{ArrayRef, RecordBatch, UInt32Array};
 use arrow_select::take::take_record_batch;
-use eris_home::Found;
+use eris_home::{Found, Newest};
 use eris_types::{AeuId, ObjectId, RowId};
 use futures::future::BoxFuture;
 use std::collections::BTreeMap;
@@ -284,6 +284,9 @@ impl RowChanges {
             engine,
             CommitPoint::new(at, Arc::clone(sequencer), deleted.len()),
         );
+        engine.shared().applied(at).await;
+        // Others build on it while it is being flushed.
+        self.write_locks.clear();
         engine.shared().visible(at).await;
         for (object, rows) in deleted {
             engine.shared().collect_after(&object, rows, at);
@@ -414,7 +417,7 @@ impl Drop for OpenStatement<'_> {
 /// waited for.
 pub(crate) fn try_shared_write_lock(engine: &Engine, object: &DataObject) -> Option<SharedWrite> {
     let shared = object.write_lock.try_share()?;
-    (object.changed_alone() <= engine.snapshot()).then_some(shared)
+    (object.changed_alone() <= engine.newest(Newest::Applied)).then_some(shared)
 }
 
 /// The write lock at an object, shared with others that change rows as their owners order it.
@@ -423,9 +426,9 @@ pub(crate) async fn shared_write_lock(engine: &Engine, object: &DataObject) -> S
         return shared;
     }
     let shared = object.write_lock.share().await;
-    if object.changed_alone() > engine.snapshot() {
+    if object.changed_alone() > engine.newest(Newest::Applied) {
         // The statement that had it last did not wait for its commit.
-        engine.barrier().await;
+        engine.settle().await;
     }
     shared
 }

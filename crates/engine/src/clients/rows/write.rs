@@ -60,7 +60,12 @@ impl RowClient {
         let keys = Arc::new(self.keys_of(&rows));
         let nobody = Expected::Exactly(vec![None; rows.num_rows()]);
         let outcome = self.write(&keys, nobody, New::Rows(rows)).await?;
-        Ok(matches!(outcome, ChangeOutcome::Done(_)))
+        let is_done = matches!(outcome, ChangeOutcome::Done(_));
+        if !is_done {
+            // It tells of a row that nobody may see before.
+            self.see_changes().await;
+        }
+        Ok(is_done)
     }
 
     /// Removes the rows that have keys; returns how many there were. All or nothing.
@@ -176,7 +181,7 @@ impl RowClient {
                     return Ok(ChangeOutcome::Done(deleted));
                 }
                 Changed::Unexpected => {
-                    self.see_changes().await;
+                    self.settle_changes().await;
                     return Ok(ChangeOutcome::Unexpected);
                 }
                 Changed::Unchanged => {

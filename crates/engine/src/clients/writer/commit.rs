@@ -37,9 +37,13 @@ pub(super) async fn commit_at(
     }
     // The owners' alone from here on.
     drop(commit);
+    shared.applied(at).await;
+    // Others build on it while it is being flushed.
+    for writer in &mut *writers {
+        writer.write_lock = WriterLock::None;
+    }
     shared.visible(at).await;
     for writer in writers.iter_mut().filter(|writer| writer.found > 0) {
-        writer.write_lock = WriterLock::None;
         shared.collect_after(&writer.object, writer.found, at);
     }
     if point.is_broken.load(Ordering::Relaxed) {

@@ -15,6 +15,7 @@
 use super::Partition;
 use crate::error::EngineError;
 use crate::error::store_error;
+use crate::held::superseded::{SupersedingCommit, key_bytes};
 use crate::held::unique::rejected;
 use crate::object::keys::Keys;
 use crate::object::write_lock::SharedWrite;
@@ -265,6 +266,7 @@ impl Uncommitted<'_> {
         let Uncommitted {
             partition,
             keys,
+            current,
             statement,
             ..
         } = &mut self;
@@ -272,14 +274,23 @@ impl Uncommitted<'_> {
             && !deleted.is_empty()
         {
             (0..keys.len()).for_each(|row| index.remove(keys, row));
-            partition.keys_removed = at;
         }
-        let horizon = sequencer.recent_horizon();
+        let seen = sequencer.recently_seen();
+        let horizon = seen.horizon;
+        match seen.behind {
+            None if first.is_none() && !deleted.is_empty() => partition.keys_removed = at,
+            None => {}
+            Some(visible) if partition.index.is_some() => {
+                let commit = superseding(at, first, keys, current);
+                partition.supersede(commit, visible, home);
+            }
+            Some(_) => {}
+        }
         if partition.index.is_some() && !deleted.is_empty() {
             partition.deleted.add(deleted, at, horizon);
         }
         partition.object.set_changed(at);
-        if partition.commit(*statement, at, home, horizon) {
+        if partition.commit(*statement, at, home, seen) {
             partition.merge(home, horizon);
         }
         Changed::Committed {
@@ -291,6 +302,33 @@ impl Uncommitted<'_> {
     fn store_error(&self, error: &StoreError) -> EngineError {
         store_error(&self.partition.object.name, error)
     }
+}
+
+/// What a change has done to the keys: the rows that had them are `current`, and the first of those that have them is
+/// `first`.
+fn superseding(
+    at: Timestamp,
+    first: Option<RowId>,
+    keys: &Keys,
+    current: &[Option<RowId>],
+) -> SupersedingCommit {
+    let mut commit = SupersedingCommit::at(at);
+    let before = current.iter().enumerate();
+    let before = before.filter_map(|(row, before)| Some((row, (*before)?)));
+    match first {
+        Some(first) => {
+            commit.added.push((first, keys.len()));
+            commit.replaced = before.map(|(row, id)| (first.plus(row), id)).collect();
+        }
+        None => {
+            let mut removed: Vec<_> = before.map(|(row, id)| (key_bytes(keys, row), id)).collect();
+            // A key may be named twice.
+            removed.sort_unstable();
+            removed.dedup();
+            commit.removed = removed;
+        }
+    }
+    commit
 }
 
 impl Drop for Uncommitted<'_> {

@@ -6,6 +6,7 @@ use arrow_array::ArrayRef;
 use arrow_select::interleave::interleave;
 use eris_store::Chunk;
 use eris_types::{ColumnId, RowId, Timestamp};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Rows and whose they are.
@@ -21,8 +22,24 @@ impl Partition {
     /// The rows that have keys at a snapshot. `None`: the index knows newer ones.
     pub fn fetch(&self, keys: &Keys, columns: &[ColumnId], snapshot: Timestamp) -> Option<Fetched> {
         let ids = self.index.as_ref()?.get_many(keys);
-        let ids = ids.into_iter().map(|id| self.committed(id?)).collect();
+        let ids = self.seen_rows(keys, ids.into_iter(), snapshot);
         self.fetch_rows(ids, columns, snapshot)
+    }
+
+    /// The rows that keys have at a snapshot, if the index has these.
+    fn seen_rows(
+        &self,
+        keys: &Keys,
+        ids: impl Iterator<Item = Option<RowId>>,
+        snapshot: Timestamp,
+    ) -> Vec<Option<RowId>> {
+        let committed = ids.map(|id| self.committed(id?));
+        if self.superseded.is_empty() {
+            return committed.collect();
+        }
+        let ids = committed.enumerate();
+        ids.map(|(at, id)| self.superseded.resolve(keys, at, id, snapshot))
+            .collect()
     }
 
     /// The same for several readers at one snapshot. The index is asked once, so that they wait for memory together.
@@ -38,7 +55,7 @@ impl Partition {
         let mut ids = index.get_many(&Keys::joined(&all)).into_iter();
         let fetched = readers.iter().map(|(keys, columns)| {
             let ids = ids.by_ref().take(keys.len());
-            let ids = ids.map(|id| self.committed(id?)).collect();
+            let ids = self.seen_rows(keys, ids, snapshot);
             self.fetch_rows(ids, columns, snapshot)
         });
         fetched.collect()
@@ -52,7 +69,11 @@ impl Partition {
         columns: &[ColumnId],
         snapshot: Timestamp,
     ) -> Option<Fetched> {
-        let ids = self.index.as_ref()?.range(keys, limit);
+        let index = self.index.as_ref()?;
+        if !self.superseded.is_empty() {
+            return self.fetch_superseded_range(keys, limit, columns, snapshot);
+        }
+        let ids = index.range(keys, limit);
         // A key that has gone is missing among them.
         if self.keys_removed > snapshot {
             return None;
@@ -62,6 +83,39 @@ impl Partition {
         if ids.contains(&None) {
             return None;
         }
+        self.fetch_rows(ids, columns, snapshot)
+    }
+
+    /// The same where commits are applied that are not visible yet.
+    fn fetch_superseded_range(
+        &self,
+        keys: &KeyRange,
+        limit: usize,
+        columns: &[ColumnId],
+        snapshot: Timestamp,
+    ) -> Option<Fetched> {
+        if self.keys_removed > snapshot {
+            return None;
+        }
+        // By their keys: some rows have none in the index any more.
+        let mut rows = BTreeMap::new();
+        let removed = self.superseded.removed_in(keys, snapshot);
+        rows.extend(removed.map(|(key, row)| (Box::from(key), row)));
+        let mut found = 0;
+        self.index.as_ref()?.visit_keys(keys, |key, row| {
+            // Of a key that nobody has yet, the row that was removed is the right one, if there was one.
+            if let Some(row) = self.committed(row) {
+                match (self.superseded).resolve_row(row, snapshot, || key.clone()) {
+                    Some(row) => {
+                        rows.insert(key, row);
+                        found += 1;
+                    }
+                    None => drop(rows.remove(&key)),
+                }
+            }
+            found < limit
+        });
+        let ids = rows.into_values().take(limit).map(Some).collect();
         self.fetch_rows(ids, columns, snapshot)
     }
 
