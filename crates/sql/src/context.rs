@@ -23,7 +23,7 @@ use crate::catalog::{Catalog, SCHEMA, Table};
 use crate::maintenance::recoding::Recodings;
 use crate::running::queries::Query;
 use datafusion::execution::context::SessionState;
-use eris_home::Home;
+use eris_home::{HeldSnapshot, Home, Newest};
 use std::fmt;
 use std::sync::Arc;
 
@@ -42,6 +42,8 @@ pub(crate) struct StatementContext {
     query: Option<Arc<Query>>,
     /// The schema of unqualified names: the session's.
     pub current_schema: Arc<str>,
+    /// Which rows it finds: a statement that changes tables builds on what is not visible yet.
+    pub newest: Newest,
 }
 
 impl StatementContext {
@@ -57,6 +59,7 @@ impl StatementContext {
             variables: Arc::new(variables),
             query: None,
             current_schema: SCHEMA.into(),
+            newest: Newest::Visible,
         }
     }
 
@@ -116,6 +119,29 @@ impl StatementContext {
         StatementContext {
             variables: Arc::new(variables),
             ..self.clone()
+        }
+    }
+
+    /// For a statement that changes tables, under locks of its own.
+    pub fn for_change(&self) -> Self {
+        StatementContext {
+            newest: Newest::Applied,
+            ..self.clone()
+        }
+    }
+
+    /// The newest snapshot for this statement.
+    pub fn hold(&self) -> HeldSnapshot {
+        match self.newest {
+            Newest::Visible => self.home.hold(),
+            Newest::Applied => self.home.hold_applied(),
+        }
+    }
+
+    /// A statement has changed nothing, and says so: it waits until everybody may see what it has found.
+    pub async fn show_found(&self) {
+        if self.home.hold().at() < self.home.hold_applied().at() {
+            self.home.barrier().await;
         }
     }
 

@@ -69,7 +69,7 @@ impl NameScope {
         // other tables got after that.
         let mut contents = context.catalog.contents();
         loop {
-            let snapshot = context.home.hold();
+            let snapshot = context.hold();
             let again = context.catalog.contents();
             if Arc::ptr_eq(&contents, &again) {
                 return NameScope::on(contents, snapshot, context);
@@ -80,7 +80,7 @@ impl NameScope {
 
     /// The names of a catalogue as it is about to be.
     pub fn of(contents: &Contents, context: &StatementContext) -> Self {
-        NameScope::on(Arc::new(contents.clone()), context.home.hold(), context)
+        NameScope::on(Arc::new(contents.clone()), context.hold(), context)
     }
 
     /// The names of these contents.

@@ -16,6 +16,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{ExecutionPlan, SendableRecordBatchStream};
 use eris_exact::scalar;
 use eris_fragment::{Expr, Scalar};
+use eris_home::Newest;
 use eris_types::ColumnId;
 use std::sync::Arc;
 
@@ -94,7 +95,7 @@ impl Point {
         let (columns, steps) = (Arc::clone(&self.columns), Arc::clone(&self.steps));
         let read = Arc::clone(&self.read);
         let answer = async move {
-            let found = rows.get(&key, columns).await;
+            let found = rows.get(&key, columns, Newest::Visible).await;
             let found = found.map_err(|error| SqlError::from(error).into_datafusion())?;
             steps.apply(with_schema(&read, found.rows)?)
         };

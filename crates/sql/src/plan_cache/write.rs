@@ -140,7 +140,7 @@ impl Write {
         }
         if !self.parents.is_empty() {
             // Whoever took keys away may not have waited for that.
-            context.home.barrier().await;
+            context.home.settle().await;
         }
         let written = match Execution::new(self, context, values, token, held) {
             Ok(execution) => execution.run().await,
@@ -148,8 +148,9 @@ impl Write {
         };
         match written {
             Ok(written) => {
-                if written.rows > 0 {
-                    self.wrote(context);
+                match written.rows {
+                    0 => context.show_found().await,
+                    _ => self.wrote(context),
                 }
                 Ok(Ok(self.begun(written)))
             }

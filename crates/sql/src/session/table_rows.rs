@@ -19,7 +19,7 @@ use datafusion::arrow::array::{Array, ArrayRef};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
-use eris_home::{Found, KeyBounds, RowClient};
+use eris_home::{Found, KeyBounds, Newest, RowClient};
 use eris_types::{ColumnId, RowId};
 use futures::future::BoxFuture;
 use std::any::Any;
@@ -158,17 +158,19 @@ impl TableRows {
     /// There are no such columns, a value fits no key, or the table was changed or dropped.
     pub async fn get(&mut self, keys: &[ArrayRef], columns: &[&str]) -> Result<Found, SqlError> {
         let (keys, columns) = (self.keys(keys)?, self.columns(columns)?);
-        self.find(&keys, columns).await
+        self.find(&keys, columns, Newest::Visible).await
     }
 
     async fn find(
         &mut self,
         keys: &[ArrayRef],
         columns: Arc<[ColumnId]>,
+        newest: Newest,
     ) -> Result<Found, SqlError> {
+        let home = &self.context.home;
         let found = match &mut self.rows {
-            Some(rows) => rows.get(keys, columns),
-            None => self.context.home.lookup(self.table.object, keys, columns),
+            Some(rows) => rows.get(keys, columns, newest),
+            None => home.lookup(self.table.object, keys, columns, newest),
         };
         Ok(found.await?)
     }
@@ -298,7 +300,7 @@ impl TableRows {
     ) -> Result<Option<u64>, SqlError> {
         let reads: Arc<[ColumnId]> = self.uniques.reads().collect();
         for _ in 0..TRIES {
-            let found = self.find(keys, Arc::clone(&reads)).await?;
+            let found = self.find(keys, Arc::clone(&reads), Newest::Applied).await?;
             let Some(rows) = self.context.home.single_rows() else {
                 return Ok(None);
             };
@@ -362,7 +364,7 @@ impl TableRows {
             // They may have changed while this waited.
             if Arc::ptr_eq(&contents, &self.context.catalog.contents()) {
                 if !affected.is_empty() {
-                    self.context.home.barrier().await;
+                    self.context.home.settle().await;
                 }
                 return Ok(Some(SharedRight { held, affected }));
             }

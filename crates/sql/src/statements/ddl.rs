@@ -41,6 +41,7 @@ pub(crate) async fn run(
     tree: ast::Statement,
     statement: &Statement,
 ) -> Result<Option<Begun>, SqlError> {
+    let context = &context.for_change();
     // The largest of them are kept off the stack.
     let begun = match tree {
         ast::Statement::CreateTable(create) => {

@@ -151,6 +151,7 @@ pub(crate) async fn run(
     if let ast::Statement::Insert(insert) = tree {
         return insert::insert(context, insert_with(insert, with)?, statement).await;
     }
+    let context = &context.for_change();
     let name = changed_table(&tree).expect("the statement changes rows")?;
     let table = locks::writable(context, name, &Effect::of(&tree), statement).await?;
     let old = TableWriter::old_columns(&table, table.affected());
@@ -342,6 +343,9 @@ impl Change {
             _ => None,
         };
         (writer.finish(context, |error| self.commit_error(error))).await?;
+        if rows == 0 {
+            context.show_found().await;
+        }
         Ok(match returned {
             Some(returned) => Begun::Rows(returned),
             None => Begun::Count {

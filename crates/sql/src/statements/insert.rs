@@ -41,6 +41,7 @@ pub(crate) async fn insert(
     statement: &Statement,
 ) -> Result<Begun, SqlError> {
     reject_the_rest(&insert)?;
+    let context = &context.for_change();
     let TableObject::TableName(name) = &insert.table else {
         return Err(SqlError::not_supported("INSERT INTO a function or query"));
     };
@@ -89,6 +90,9 @@ pub(crate) async fn insert(
             RowSource::Plan(plan) => write_plan(context, &table, *plan, targets).await?,
             RowSource::Stream(rows) => write(context, &table, rows, targets).await?,
         };
+        if rows == 0 {
+            context.show_found().await;
+        }
         return Ok(Begun::Count {
             rows,
             tag: "INSERT",

@@ -159,7 +159,7 @@ pub(crate) async fn writable(
         let again = locks_of(&table, &affected);
         if again.len() == locks.len() && again.iter().zip(&locks).all(same) {
             if !affected.is_empty() {
-                context.home.barrier().await;
+                context.home.settle().await;
             }
             return Ok(Writable {
                 table,

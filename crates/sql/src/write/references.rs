@@ -31,7 +31,7 @@ use crate::context::StatementContext;
 use crate::error::{Mistake, SqlError};
 use datafusion::arrow::array::{ArrayRef, UInt32Array};
 use datafusion::arrow::record_batch::RecordBatch;
-use eris_home::Home;
+use eris_home::{Home, Newest};
 use eris_types::ObjectId;
 use incoming::Incoming;
 use outgoing::Outgoing;
@@ -90,7 +90,8 @@ async fn without_row(
     if count == 0 {
         return Ok(UInt32Array::from_iter_values([]));
     }
-    let found = home.lookup(object, keys, Arc::default()).await?;
+    let found = home.lookup(object, keys, Arc::default(), Newest::Applied);
+    let found = found.await?;
     let mut found = found.of.into_iter().peekable();
     let missing = (0..count).filter(|at| found.next_if_eq(at).is_none());
     Ok(UInt32Array::from_iter_values(missing))

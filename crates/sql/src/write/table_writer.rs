@@ -22,7 +22,7 @@ use datafusion::arrow::compute::filter_record_batch;
 use datafusion::arrow::datatypes::Int64Type;
 use datafusion::arrow::record_batch::RecordBatch;
 use eris_fragment::Fragment;
-use eris_home::{Appending, Home, HomeError, Write};
+use eris_home::{Appending, Home, HomeError, Newest, Write};
 use eris_types::{ObjectId, RowId};
 use std::sync::Arc;
 
@@ -157,7 +157,7 @@ impl TableWriter {
             let columns: Vec<ArrayRef> = columns.collect();
             let found = self
                 .home
-                .lookup(unique.object, &columns, Arc::default())
+                .lookup(unique.object, &columns, Arc::default(), Newest::Applied)
                 .await?;
             let ids: Vec<RowId> = found.row_ids().collect();
             self.write.delete(unique.object, &mut ids.into_iter())?;

@@ -28,7 +28,7 @@ use eris_fragment::{
 };
 use eris_home::{
     Budget, ChunkInspection, ColumnChunkInspection, ColumnStatistics, Found, HeldSnapshot, Home,
-    HomeError, HugePages, Inspection, NodeDescription, ObjectDefinition, ObjectStatistics,
+    HomeError, HugePages, Inspection, Newest, NodeDescription, ObjectDefinition, ObjectStatistics,
     Partitioning, SegmentInspection, Usage, WorkerDescription, Write,
 };
 use eris_types::{AeuId, ColumnId, NodeId, ObjectId, RowId, SegmentId, Timestamp};
@@ -249,7 +249,15 @@ impl Home for MemoryHome {
         HeldSnapshot::new(self.state().newest, Arc::new(()))
     }
 
+    fn hold_applied(&self) -> HeldSnapshot {
+        self.hold()
+    }
+
     fn barrier(&self) -> BoxFuture<'_, ()> {
+        async {}.boxed()
+    }
+
+    fn settle(&self) -> BoxFuture<'_, ()> {
         async {}.boxed()
     }
 
@@ -281,6 +289,7 @@ impl Home for MemoryHome {
         object: ObjectId,
         keys: &'a [ArrayRef],
         columns: Arc<[ColumnId]>,
+        _: Newest,
     ) -> BoxFuture<'a, Result<Found, HomeError>> {
         let find = || {
             let state = self.state();

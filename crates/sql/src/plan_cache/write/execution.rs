@@ -16,7 +16,7 @@ use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::ScalarValue;
 use eris_exact::scalar::to_column;
-use eris_home::{Computed, HomeError, RowChanges, RowClient, SingleRows};
+use eris_home::{Computed, HomeError, Newest, RowChanges, RowClient, SingleRows};
 use eris_types::ColumnId;
 use std::any::Any;
 use std::borrow::Cow;
@@ -145,7 +145,8 @@ impl<'a> Execution<'a> {
             return Ok(written);
         }
         // Which of the keys another row has decides.
-        let found = rows.get(&self.key_of(&new), Arc::default()).await?;
+        let found = rows.get(&self.key_of(&new), Arc::default(), Newest::Applied);
+        let found = found.await?;
         match (found.of.is_empty(), conflict) {
             (false, Conflict::Nothing) => Ok(self.nothing()),
             _ => Err(Stop::NotShort(NotShort::InTheWay)),
@@ -197,7 +198,7 @@ impl<'a> Execution<'a> {
             .collect();
         let mut rejected = 0;
         for _ in 0..TRIES {
-            let found = rows.get(key, Arc::clone(&reads)).await?;
+            let found = rows.get(key, Arc::clone(&reads), Newest::Applied).await?;
             let old = (found.rows.num_rows() > 0).then(|| behind(&found.rows, program.reads.len()));
             let changed = match (found.rows.num_rows(), new) {
                 (0, None) => return Ok(self.nothing()),
@@ -282,7 +283,7 @@ impl<'a> Execution<'a> {
         reads.extend(uniques.reads());
         let reads: Arc<[ColumnId]> = reads.into();
         for _ in 0..TRIES {
-            let found = rows.get(key, Arc::clone(&reads)).await?;
+            let found = rows.get(key, Arc::clone(&reads), Newest::Applied).await?;
             if found.rows.num_rows() == 0 {
                 return Ok(self.nothing());
             }

@@ -14,6 +14,7 @@ use datafusion::arrow::compute::take;
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::sql::sqlparser::ast::{Ident, ObjectName};
+use eris_home::Newest;
 use eris_types::ColumnId;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -37,7 +38,9 @@ pub(super) async fn change(
     let mut writer = TableWriter::changing(&context, &writable).await?;
     let old = TableWriter::old_columns(&table, writable.affected());
     let reads: Arc<[ColumnId]> = old.iter().map(|&column| ColumnId(column as u32)).collect();
-    let found = context.home.lookup(table.object, &keys, reads).await?;
+    let found = (context.home)
+        .lookup(table.object, &keys, reads, Newest::Applied)
+        .await?;
     // A key that is named twice has one row.
     let mut seen = HashSet::new();
     let ids = found.row_ids().map(|id| id.0 as i64).enumerate();

@@ -95,7 +95,7 @@ pub(super) async fn create(
         return Err(SqlError::invalid(Mistake::DuplicateObject, message));
     }
     // A cancelled INSERT may have let go of the lock while its commit was under way.
-    context.home.barrier().await;
+    context.home.settle().await;
     let ids = columns.iter().map(|column| ColumnId(*column as u32));
     let ids: Vec<ColumnId> = ids.collect();
     let built = Arc::new(AtomicU64::new(0));

@@ -102,7 +102,7 @@ pub(super) async fn delete_all(
     let name = deleted_table(&delete).expect("it was looked at before");
     let locked = locks::exclusive_table(context, name, statement).await?;
     // Nobody writes now, and what has begun to commit is visible behind this.
-    context.home.barrier().await;
+    context.home.settle().await;
     let rows = context.home.statistics(locked.table.object)?.rows;
     let locked = vec![locked];
     keep_references(context, &locked, "DELETE").await?;
@@ -127,7 +127,7 @@ async fn keep_references(
         for (by, key) in others.filter(|(by, _)| !is_emptied(by)) {
             if !has_waited {
                 // A writer that was cancelled may have let go of its lock while its commit was under way.
-                context.home.barrier().await;
+                context.home.settle().await;
                 has_waited = true;
             }
             let checked = Box::pin(check_all(context, table, by, key)).await;

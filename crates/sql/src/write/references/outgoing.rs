@@ -155,7 +155,7 @@ pub(crate) async fn verify(
     };
     let mut references = References::new(context, table, &affected)?;
     // A writer that was cancelled may have let go of its lock while its commit was under way.
-    context.home.barrier().await;
+    context.home.settle().await;
     let rows = NameScope::now(context).table_with_row_ids(table, ROW)?;
     let names = table.column_names().map(crate::catalog::quoted);
     let query = format!(

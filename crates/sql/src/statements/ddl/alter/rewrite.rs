@@ -29,7 +29,7 @@ pub(super) async fn run(
     statement: &Statement,
 ) -> Result<Table, SqlError> {
     // A cancelled INSERT may have let go of the lock while its commit was under way.
-    context.home.barrier().await;
+    context.home.settle().await;
     if !altered.needs_rewrite(old) {
         let recheck = altered.recheck;
         altered.definition.make_keys(&context.home).await?;
