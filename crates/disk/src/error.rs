@@ -80,6 +80,8 @@ pub struct DiskError {
     pub operation: Operation,
     /// The whole path.
     pub path: PathBuf,
+    /// The path that it was to have after a rename.
+    pub to: Option<PathBuf>,
     /// Which bytes, where it makes sense.
     pub extent: Option<Extent>,
     /// Why not.
@@ -194,9 +196,18 @@ impl Reason {
         DiskError {
             operation,
             path: path.to_path_buf(),
+            to: None,
             extent,
             reason: self,
         }
+    }
+}
+
+impl DiskError {
+    /// The same of a rename to `to`.
+    pub(crate) fn renaming(self, to: &Path) -> DiskError {
+        let to = Some(to.to_path_buf());
+        DiskError { to, ..self }
     }
 }
 
@@ -249,16 +260,14 @@ impl fmt::Display for DiskError {
         let DiskError {
             operation,
             path,
+            to,
             extent,
             reason,
         } = self;
         let path = path.display();
         match (operation, extent) {
             (Operation::SetLen, Some(Extent { bytes, .. })) => {
-                write!(
-                    f,
-                    "cannot set the length of {path} to {bytes} bytes: {reason}"
-                )
+                write!(f, "cannot set the length of {path} to {bytes} bytes")?;
             }
             (
                 _,
@@ -267,10 +276,7 @@ impl fmt::Display for DiskError {
                     offset: Some(offset),
                 }),
             ) => {
-                write!(
-                    f,
-                    "cannot {operation} {bytes} bytes at {offset} of {path}: {reason}"
-                )
+                write!(f, "cannot {operation} {bytes} bytes at {offset} of {path}")?;
             }
             (
                 _,
@@ -278,11 +284,13 @@ impl fmt::Display for DiskError {
                     bytes,
                     offset: None,
                 }),
-            ) => {
-                write!(f, "cannot {operation} {bytes} bytes of {path}: {reason}")
-            }
-            (_, None) => write!(f, "cannot {operation} {path}: {reason}"),
+            ) => write!(f, "cannot {operation} {bytes} bytes of {path}")?,
+            (_, None) => write!(f, "cannot {operation} {path}")?,
         }
+        if let Some(to) = to {
+            write!(f, " to {}", to.display())?;
+        }
+        write!(f, ": {reason}")
     }
 }
 
@@ -326,6 +334,36 @@ mod tests {
             "cannot lock /data/lock: process 4711 has the database open for writing; wait until it has ended, or \
              end it"
         );
+    }
+
+    #[test]
+    fn a_rename_names_both_paths() {
+        let error = Reason::IsADirectory.at(Operation::Rename, Path::new("/data/a"));
+        assert_eq!(
+            error.renaming(Path::new("/data/b")).to_string(),
+            "cannot rename /data/a to /data/b: it is a directory"
+        );
+    }
+
+    #[test]
+    fn error_numbers_have_the_kinds_that_callers_act_on() {
+        for (errno, kind) in [
+            (Errno::NOENT, Reason::NotFound),
+            (Errno::EXIST, Reason::AlreadyExists),
+            (Errno::ACCESS, Reason::PermissionDenied),
+            (Errno::PERM, Reason::PermissionDenied),
+            (Errno::ROFS, Reason::ReadOnly),
+            (
+                Errno::DQUOT,
+                Reason::Full {
+                    asked: 7,
+                    free: None,
+                },
+            ),
+            (Errno::IO, Reason::System(5)),
+        ] {
+            assert_eq!(Reason::of(errno, 7, || None), kind);
+        }
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! What a database asks of a disk.
 
 use crate::error::DiskError;
-use std::any::Any;
 use std::ffi::OsString;
 use std::fmt::Debug;
 use std::io::IoSlice;
@@ -140,12 +139,12 @@ pub struct HeldLock {
     _held: Box<dyn Held>,
 }
 
-trait Held: Any + Send + Sync + Debug {}
-impl<T: Any + Send + Sync + Debug> Held for T {}
+/// What gives a lock back when it is dropped.
+pub(crate) trait Held: Send + Sync + Debug {}
 
 impl HeldLock {
     /// A lock that dropping `held` gives back.
-    pub(crate) fn new(held: impl Any + Send + Sync + Debug) -> Self {
+    pub(crate) fn new(held: impl Held + 'static) -> Self {
         HeldLock {
             _held: Box::new(held),
         }

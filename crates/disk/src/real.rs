@@ -37,13 +37,13 @@ impl RealDisk {
         }
     }
 
-    /// The whole path. Errors name it, too, for paths that lead outside.
+    /// The whole path, without a slash at its end. Errors name it, too, for paths that lead outside.
     fn whole(&self, path: &Path) -> PathBuf {
-        // `join` would leave a slash behind the empty path.
-        if path.as_os_str().is_empty() {
-            self.root.clone()
-        } else {
-            self.root.join(path)
+        match path::names(path) {
+            Ok(names) => names
+                .into_iter()
+                .fold(self.root.clone(), |whole, name| whole.join(name)),
+            Err(_) => self.root.join(path),
         }
     }
 
@@ -109,10 +109,11 @@ impl Disk for RealDisk {
     }
 
     fn rename(&self, from: &Path, to: &Path) -> Result<(), DiskError> {
-        self.run(Operation::Rename, from, |whole| {
+        let renamed = self.run(Operation::Rename, from, |whole| {
             path::common(from, to)?;
             repeated(|| fs::rename(whole, self.whole(to)))
-        })
+        });
+        renamed.map_err(|error| error.renaming(&self.whole(to)))
     }
 
     fn remove(&self, path: &Path) -> Result<(), DiskError> {

@@ -44,7 +44,7 @@ pub use fault::{Counts, Fault};
 pub(crate) use random::Random;
 
 use crate::error::{DiskError, Extent, Operation, Reason};
-use crate::interface::{Access, Disk, Entry, File, HeldLock, Lock, NOBODY, written_pid};
+use crate::interface::{Access, Disk, Entry, File, Held, HeldLock, Lock, NOBODY, written_pid};
 use fault::Effect;
 use file::SimulatedFile;
 use names::Inode;
@@ -231,6 +231,7 @@ impl Disk for SimulatedDisk {
 
     fn rename(&self, from: &Path, to: &Path) -> Result<(), DiskError> {
         self.run(Operation::Rename, from, |state| state.rename(from, to))
+            .map_err(|error| error.renaming(&whole(to)))
     }
 
     fn remove(&self, path: &Path) -> Result<(), DiskError> {
@@ -305,6 +306,8 @@ struct SimulatedLock {
     inode: Inode,
     lock: Lock,
 }
+
+impl Held for SimulatedLock {}
 
 impl Drop for SimulatedLock {
     fn drop(&mut self) {

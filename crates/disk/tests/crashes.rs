@@ -490,6 +490,41 @@ fn a_disk_is_full_at_its_capacity() {
 }
 
 #[test]
+fn room_that_was_reserved_is_kept_if_it_was_flushed() {
+    const BLOCK: u64 = 4096;
+    let found = outcomes(
+        &[("x", b"")],
+        |disk| {
+            disk.set_capacity(Some(10 * BLOCK));
+            let file = disk.open(Path::new("x"), Access::ReadWrite).unwrap();
+            file.allocate(2 * BLOCK).unwrap();
+            file.flush().unwrap();
+            file.allocate(5 * BLOCK).unwrap();
+        },
+        |disk| disk.free().unwrap() / BLOCK,
+    );
+    assert_eq!(found, [8].into(), "what is not flushed has no room");
+
+    let found = outcomes(
+        &[("x", &[1; 3 * BLOCK as usize])],
+        |disk| {
+            disk.set_capacity(Some(10 * BLOCK));
+            disk.open(Path::new("x"), Access::ReadWrite)
+                .unwrap()
+                .set_len(0)
+                .unwrap();
+            assert_eq!(disk.free().unwrap(), 10 * BLOCK);
+        },
+        |disk| disk.free().unwrap() / BLOCK,
+    );
+    assert_eq!(
+        found,
+        [7, 8, 9, 10].into(),
+        "what comes back takes room again"
+    );
+}
+
+#[test]
 fn faults_are_of_a_kind_and_of_a_path() {
     let disk = durable(1, &[("x", b"x"), ("y", b"y")]);
     let [x, y] = ["x", "y"].map(|name| disk.open(Path::new(name), Access::ReadWrite).unwrap());

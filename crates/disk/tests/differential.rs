@@ -9,8 +9,8 @@ use std::io::IoSlice;
 use std::path::Path;
 
 /// The directories and files that operations are about.
-const PATHS: [&str; 12] = [
-    "", "a", "b", "a/c", "x", "y", "a/x", "a/y", "b/x", "a/c/x", "x/y", "../x",
+const PATHS: [&str; 14] = [
+    "", "a", "b", "a/c", "x", "y", "a/x", "a/y", "b/x", "a/c/x", "x/y", "../x", "x/", "a//y",
 ];
 
 /// Two disks, and what is open on both.
@@ -32,7 +32,17 @@ impl Both {
     ) -> Option<(T, U)> {
         let told = |disk: &dyn Disk, error: &DiskError| {
             let within = error.path.strip_prefix(disk.root()).unwrap().to_path_buf();
-            (error.operation, within, error.extent, error.reason.clone())
+            let to = error
+                .to
+                .as_ref()
+                .map(|to| to.strip_prefix(disk.root()).unwrap().to_path_buf());
+            (
+                error.operation,
+                within,
+                to,
+                error.extent,
+                error.reason.clone(),
+            )
         };
         match (real, simulated) {
             (Ok(real), Ok(simulated)) => {

@@ -8,8 +8,7 @@ use crate::error::Reason;
 use rustix::fs::Stat;
 use rustix::io::Errno;
 use std::collections::HashSet;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard};
 
 /// A file or directory, whatever its names are: the numbers of its device and of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -23,22 +22,15 @@ impl Identity {
 
 /// The files and directories of which a flush has failed.
 #[derive(Debug, Default)]
-pub(super) struct Failed {
-    /// Whether there are any. It only spares the lock; who has failed is told by `which`.
-    ///
-    /// Written under the lock of `which`, before the failed flush returns. Who is told of the failure by other means
-    /// than this word is ordered behind it by those means.
-    any: AtomicBool,
-    which: Mutex<HashSet<Identity>>,
-}
+pub(super) struct Failed(Mutex<HashSet<Identity>>);
 
 impl Failed {
     /// An error if a flush of it has failed.
     pub(super) fn check(&self, identity: Identity) -> Result<(), Reason> {
-        if self.any.load(Relaxed) && self.lock().contains(&identity) {
-            return Err(Reason::FlushFailed);
+        match self.lock().contains(&identity) {
+            true => Err(Reason::FlushFailed),
+            false => Ok(()),
         }
-        Ok(())
     }
 
     /// Flushes it, unless that has failed before. Every error counts, also that a signal came between: nobody knows
@@ -50,23 +42,17 @@ impl Failed {
     ) -> Result<(), Reason> {
         self.check(identity)?;
         flush().map_err(|errno| {
-            let mut which = self.lock();
-            which.insert(identity);
-            self.any.store(true, Relaxed);
+            self.lock().insert(identity);
             Reason::of(errno, 0, || None)
         })
     }
 
     /// The numbers belong to a new file.
     pub(super) fn forget(&self, identity: Identity) {
-        if self.any.load(Relaxed) {
-            self.lock().remove(&identity);
-        }
+        self.lock().remove(&identity);
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashSet<Identity>> {
-        self.which
-            .lock()
-            .expect("nothing panics while it is locked")
+    fn lock(&self) -> MutexGuard<'_, HashSet<Identity>> {
+        self.0.lock().expect("nothing panics while it is locked")
     }
 }

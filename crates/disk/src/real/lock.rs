@@ -11,7 +11,7 @@
 
 use super::{MODE, reason, repeated};
 use crate::error::{Holder, Reason};
-use crate::interface::{Lock, NOBODY, read_pid, written_pid};
+use crate::interface::{Held, Lock, NOBODY, read_pid, written_pid};
 use rustix::fs::{self, FlockOperation, OFlags};
 use rustix::io::{self, Errno};
 use std::os::fd::OwnedFd;
@@ -74,6 +74,8 @@ impl RealLock {
         repeated(|| io::pwrite(&self.fd, text.as_bytes(), 0)).map(drop)
     }
 }
+
+impl Held for RealLock {}
 
 impl Drop for RealLock {
     fn drop(&mut self) {

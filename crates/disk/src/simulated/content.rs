@@ -30,6 +30,8 @@ pub(super) struct Content {
     medium: Sectors,
     medium_len: u64,
     medium_blocks: BTreeSet<u64>,
+    /// Whether they differ. Most flushes of a file whose room was reserved leave them alone.
+    blocks_changed: bool,
     /// The versions of each sector since the last flush, the newest last. `None` is zeros.
     pending: BTreeMap<u64, Vec<Option<Sector>>>,
     /// The least and the greatest length since the last flush.
@@ -86,7 +88,7 @@ impl Content {
             self.put(number, Some(Arc::new(sector)));
         }
         let end = offset + bytes.len() as u64;
-        self.blocks.extend(offset / BLOCK..end.div_ceil(BLOCK));
+        self.take(offset / BLOCK..end.div_ceil(BLOCK));
         if end > self.len {
             self.grow(end);
         }
@@ -94,7 +96,7 @@ impl Content {
 
     /// Reserves room up to `len`.
     pub(super) fn allocate(&mut self, len: u64) {
-        self.blocks.extend(0..len.div_ceil(BLOCK));
+        self.take(0..len.div_ceil(BLOCK));
         if len > self.len {
             self.grow(len);
         }
@@ -110,10 +112,17 @@ impl Content {
             if let Some((number, cut)) = last_sector(&self.now, len) {
                 self.put(number, Some(cut));
             }
-            self.blocks.split_off(&len.div_ceil(BLOCK));
+            self.blocks_changed |= !self.blocks.split_off(&len.div_ceil(BLOCK)).is_empty();
         }
         if len != self.len {
             self.grow(len);
+        }
+    }
+
+    /// Gives some blocks room.
+    fn take(&mut self, blocks: std::ops::Range<u64>) {
+        for block in blocks {
+            self.blocks_changed |= self.blocks.insert(block);
         }
     }
 
@@ -133,7 +142,9 @@ impl Content {
             set(&mut self.medium, number, self.now.get(&number).cloned());
         }
         self.medium_len = self.len;
-        self.medium_blocks = self.blocks.clone();
+        if std::mem::take(&mut self.blocks_changed) {
+            self.medium_blocks = self.blocks.clone();
+        }
         self.lens = None;
     }
 
@@ -182,6 +193,7 @@ impl Content {
             medium,
             medium_len: len,
             medium_blocks: blocks,
+            blocks_changed: false,
             pending: BTreeMap::new(),
             lens: None,
         }
