@@ -487,6 +487,25 @@ fn a_disk_is_full_at_its_capacity() {
         2 * BLOCK as u64,
         "a hole takes no room"
     );
+
+    let [left, replaced] = ["left", "replaced"].map(|name| disk.create(Path::new(name)).unwrap());
+    left.allocate(BLOCK as u64).unwrap();
+    replaced.allocate(BLOCK as u64).unwrap();
+    drop(replaced);
+    disk.rename(Path::new("left"), Path::new("replaced"))
+        .unwrap();
+    assert_eq!(
+        disk.free().unwrap(),
+        BLOCK as u64,
+        "what is replaced gives its room back"
+    );
+    disk.remove(Path::new("replaced")).unwrap();
+    assert_eq!(
+        disk.kill().free().unwrap(),
+        2 * BLOCK as u64,
+        "no handle outlives its process"
+    );
+    drop(left);
 }
 
 #[test]
@@ -557,6 +576,20 @@ fn faults_are_of_a_kind_and_of_a_path() {
         5
     );
     assert_eq!(disk.counts().total() - before.total(), 9);
+}
+
+#[test]
+fn the_operation_at_which_the_machine_stops_may_have_been_done() {
+    let mut found = BTreeSet::new();
+    for seed in 0..100 {
+        let disk = durable(seed, &[("x", b"old")]);
+        let file = disk.open(Path::new("x"), Access::ReadWrite).unwrap();
+        disk.plan(Fault::at(1).of(Operation::Write).stop());
+        let written = file.write_at(&[IoSlice::new(b"new")], 0);
+        assert_eq!(written.unwrap_err().reason, Reason::Stopped);
+        found.insert(contents(&disk.kill(), Path::new("x")));
+    }
+    assert_eq!(found, [b"old".to_vec(), b"new".to_vec()].into());
 }
 
 #[test]
