@@ -11,7 +11,11 @@
 //! A code means the same wherever it stands, so that the compressed bytes of any rows, put together, decompress to
 //! their strings put together: rows are picked compressed and decompressed in one go. A filter does so per vector,
 //! which stays in the caches. Equal strings have equal codes, so that equality compresses its constants and compares
-//! codes.
+//! codes. Of codes that were read from a log or a file, this is found out when it is first needed.
+
+mod checked;
+
+pub(crate) use checked::TEXT;
 
 use crate::copier::Copier;
 use crate::object_memory::ObjectMemory;
@@ -25,6 +29,10 @@ use eris_numa::{Buffer, Extent, OutOfMemory};
 use fsst::{Compressor, Decompressor, Symbol};
 use hashbrown::HashSet;
 use std::ops::Range;
+use std::sync::OnceLock;
+
+/// Symbols of a table, at most.
+pub(crate) const SYMBOLS: usize = 255;
 
 #[derive(Debug)]
 pub(crate) struct Compressed {
@@ -34,12 +42,15 @@ pub(crate) struct Compressed {
     sizes: Packed,
     lengths: Packed,
     first: Buffer,
+    /// Whether each string has the codes that compressing it yields. Written by whoever asks first; nothing but the
+    /// answer depends on it, and it is always the same.
+    canonical: OnceLock<bool>,
 }
 
 /// Symbols in the form that the decompressor takes.
 struct SymbolTable {
-    symbols: [Symbol; 255],
-    lengths: [u8; 255],
+    symbols: [Symbol; SYMBOLS],
+    lengths: [u8; SYMBOLS],
 }
 
 impl Compressed {
@@ -93,6 +104,7 @@ impl Compressed {
             sizes: pack(&sizes, home)?,
             lengths: pack(&lengths, home)?,
             first: copy(&starts, home)?,
+            canonical: OnceLock::from(true),
         };
         Ok((compressed.bytes() <= most).then_some(compressed))
     }
@@ -111,6 +123,7 @@ impl Compressed {
             sizes: self.sizes.copied(copier)?,
             lengths: self.lengths.copied(copier)?,
             first: copier.copy(&self.first)?,
+            canonical: self.canonical.clone(),
         })
     }
 
@@ -121,8 +134,8 @@ impl Compressed {
 
     fn table(&self) -> SymbolTable {
         let mut table = SymbolTable {
-            symbols: [Symbol::from_u8(0); 255],
-            lengths: [0; 255],
+            symbols: [Symbol::from_u8(0); SYMBOLS],
+            lengths: [0; SYMBOLS],
         };
         let (pairs, _) = self.symbols.as_slice::<u64>().as_chunks::<2>();
         let entries = table.symbols.iter_mut().zip(&mut table.lengths);
@@ -202,14 +215,10 @@ impl Compressed {
     }
 
     /// Keeps the selected rows whose string is one of these.
+    ///
+    /// Equal strings have to have [equal codes](Self::is_canonical).
     pub(crate) fn filter_set(&self, isa: Isa, texts: &[Box<str>], selection: &mut Selection) {
-        let (pairs, _) = self.symbols.as_slice::<u64>().as_chunks::<2>();
-        let symbols: Vec<Symbol> = pairs
-            .iter()
-            .map(|pair| Symbol::from_slice(&pair[0].to_le_bytes()))
-            .collect();
-        let lengths: Vec<u8> = pairs.iter().map(|pair| pair[1] as u8).collect();
-        let compressor = Compressor::rebuild_from(symbols, lengths);
+        let compressor = self.compressor();
         let codes = texts
             .iter()
             .map(|text| compressor.compress(text.as_bytes()));

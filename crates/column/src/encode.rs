@@ -115,6 +115,17 @@ impl ColumnChunk {
     }
 }
 
+/// Integers, in the encoding that suits them best.
+pub(crate) fn integers(
+    values: &[i64],
+    nulls: Option<&NullBuffer>,
+    home: ObjectMemory<'_>,
+) -> Result<ColumnChunk, EncodeError> {
+    ColumnChunk::build(values.len(), nulls, home, |encoder| {
+        encoder.integers(values)
+    })
+}
+
 /// Integers as their places in an order. The zone is left to whoever knows the integers.
 pub(crate) fn ordinals(
     places: &[i64],

@@ -16,6 +16,8 @@
 //! Any vector can be decoded by itself. If the values of a chunk never fall, a range of values is a range of rows,
 //! found by binary search on the bases and decoding two vectors.
 
+mod checked;
+
 use crate::copier::Copier;
 use crate::object_memory::ObjectMemory;
 use crate::packed::width_of;
@@ -35,7 +37,7 @@ pub(crate) struct Framed {
     sorted: bool,
 }
 
-const FRAME_WORDS: usize = 3;
+pub(crate) const FRAME_WORDS: usize = 3;
 /// So many rows are profiled in a block of their own: to clear a whole vector would take longer than to read them.
 pub(crate) const FEW: usize = 64;
 
@@ -222,6 +224,16 @@ impl Framed {
 
     pub(crate) fn bytes(&self) -> usize {
         self.frames.len() + self.words.len()
+    }
+
+    /// [`FRAME_WORDS`] for each vector.
+    pub(crate) fn frame_words(&self) -> &Buffer {
+        &self.frames
+    }
+
+    /// The packed words of all vectors.
+    pub(crate) fn value_words(&self) -> &Buffer {
+        &self.words
     }
 
     fn frames(&self) -> &[[u64; FRAME_WORDS]] {

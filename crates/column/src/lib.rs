@@ -31,6 +31,9 @@
 //! one column read its values once (`docs/decisions/0028`). Of rows that are few, whose positions are listed, values
 //! are taken one by one (`docs/decisions/0018`).
 //!
+//! A column chunk has a *stored form*, for logs and files: its bytes as they are in memory, and what has to be known of
+//! them (docs/formats/column-chunk.md). Reading one checks everything.
+//!
 //! What this crate must not know: rows of several columns, versions, segments, plans, expressions.
 
 #![forbid(unsafe_code)]
@@ -47,6 +50,7 @@ mod encoding;
 mod error;
 mod filter;
 mod floats;
+mod form;
 mod framed;
 mod gather;
 mod key_order;
@@ -73,6 +77,7 @@ pub use dictionary::{DICTIONARY_LIMIT, Dictionary, Unknown};
 pub use domain::{Domain, from_integer, to_integer, wide_array, wide_of_intervals, wide_of_uuids};
 pub use encoding::Encoding;
 pub use error::EncodeError;
+pub use form::{FormError, FormReader, FormWriter};
 pub use key_order::{KeyOrder, OrdinalSet};
 pub use object_memory::ObjectMemory;
 pub use predicate::{ColumnPredicate, StringTest};

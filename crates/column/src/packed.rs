@@ -68,6 +68,33 @@ impl Packed {
         })
     }
 
+    /// Of words in the kernels' layout, of as many vectors as `len` values need.
+    pub(crate) fn of_words(base: i64, width: u8, len: usize, words: Buffer) -> Self {
+        debug_assert_eq!(words.len(), packed_bytes(len, width));
+        Packed {
+            base,
+            width,
+            len,
+            words,
+        }
+    }
+
+    /// The range of the values, read one by one, and whether what is behind the last one is distance 0.
+    pub(crate) fn looked_through(&self, isa: Isa) -> (Option<(i64, i64)>, bool) {
+        let mut values = [0; VECTOR];
+        let mut range = None;
+        let mut padded = true;
+        for vector in 0..self.vectors() {
+            self.unpack(isa, vector, &mut values);
+            let (here, beyond) = values.split_at((self.len - vector * VECTOR).min(VECTOR));
+            padded &= beyond.iter().all(|&value| value == self.base);
+            let (least, greatest) = isa.min_max_i64(here).expect("a vector has values");
+            let (min, max) = range.unwrap_or((least, greatest));
+            range = Some((least.min(min), greatest.max(max)));
+        }
+        (range, padded)
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.len
     }
@@ -105,6 +132,10 @@ impl Packed {
     }
 
     pub(crate) fn words(&self) -> &[u64] {
+        self.words.as_slice()
+    }
+
+    pub(crate) fn bytes_of_words(&self) -> &[u8] {
         self.words.as_slice()
     }
 

@@ -60,6 +60,20 @@ impl Runs {
         Ok(Runs { values, last })
     }
 
+    /// Of the values of the runs, and the last row of each.
+    pub(crate) fn of_parts(values: Packed, last: Buffer) -> Self {
+        Runs { values, last }
+    }
+
+    pub(crate) fn values(&self) -> &Packed {
+        &self.values
+    }
+
+    /// The last row of each run.
+    pub(crate) fn ends(&self) -> &Buffer {
+        &self.last
+    }
+
     pub(crate) fn width(&self) -> u8 {
         self.values.width()
     }

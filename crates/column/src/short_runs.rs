@@ -14,7 +14,7 @@ use crate::copier::Copier;
 use crate::object_memory::ObjectMemory;
 use crate::packed::{Packed, packed_bytes};
 use crate::predicate::Reduced;
-use crate::selection::Selection;
+use crate::selection::{Selection, rows_in_word};
 use eris_kernels::{Isa, MASK_WORDS, VECTOR, prefetch};
 use eris_numa::{Buffer, Extent, OutOfMemory};
 
@@ -83,6 +83,42 @@ impl ShortRuns {
             starts,
             first,
         })
+    }
+
+    /// Of the values of the runs and where these start, of which `first`, still empty, follows. `None` if these are not
+    /// the starts of so many runs of so many rows.
+    pub(crate) fn of_parts(
+        values: Packed,
+        starts: Buffer,
+        mut first: Buffer,
+        rows: usize,
+    ) -> Option<Self> {
+        let words = starts.as_slice::<u64>();
+        let beyond = |(word, bits): (usize, &u64)| bits & !rows_in_word(rows, word) != 0;
+        if words.first()? & 1 == 0 || words.iter().enumerate().any(beyond) {
+            return None;
+        }
+        let isa = Isa::best();
+        let mut count = 0;
+        let (masks, _) = words.as_chunks::<MASK_WORDS>();
+        for (first, mask) in first.as_mut_slice::<u16>().iter_mut().zip(masks) {
+            *first = (count - (mask[0] & 1 == 0) as usize) as u16;
+            count += isa.popcount(mask) as usize;
+        }
+        (count == values.len()).then_some(ShortRuns {
+            values,
+            starts,
+            first,
+        })
+    }
+
+    pub(crate) fn values(&self) -> &Packed {
+        &self.values
+    }
+
+    /// A bit per row for where runs start.
+    pub(crate) fn start_words(&self) -> &Buffer {
+        &self.starts
     }
 
     pub(crate) fn width(&self) -> u8 {

@@ -2,7 +2,7 @@
 
 use crate::chunk::ColumnChunk;
 use crate::data::Data;
-use crate::encode::ordinals;
+use crate::encode::{integers, ordinals};
 use crate::error::EncodeError;
 use crate::key_order::KeyOrder;
 use crate::object_memory::ObjectMemory;
@@ -76,6 +76,13 @@ impl ColumnChunk {
         stored.zone = self.zone.clone();
         let most = self.bytes() + self.bytes() * GROWTH / 100;
         Ok((stored.bytes() <= most || stored.bytes() <= self.rows / 8).then_some(stored))
+    }
+
+    /// The same integers, stored by no order.
+    pub(crate) fn without_order(&self, home: ObjectMemory<'_>) -> Result<ColumnChunk, EncodeError> {
+        let mut values = Vec::with_capacity(self.rows);
+        self.gather_integers(Isa::best(), &Selection::all(self.rows), &mut values);
+        integers(&values, self.validity.null_buffer(self.rows).as_ref(), home)
     }
 
     /// Whether no row can pass, as far as that is known without reading any.

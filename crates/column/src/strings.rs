@@ -35,6 +35,12 @@ pub(crate) trait StringKind: ByteViewType {
     fn range(min: &Self::Native, max: &Self::Native) -> ZoneRange;
 
     fn empty() -> &'static Self::Native;
+
+    /// The string with these bytes, if they make one.
+    fn of_bytes(bytes: &[u8]) -> Option<&Self::Native>;
+
+    /// Whether strings that lie one behind the other, and end here, are strings.
+    fn are_strings(bytes: &[u8], ends: &[usize]) -> bool;
 }
 
 impl StringKind for StringViewType {
@@ -58,6 +64,15 @@ impl StringKind for StringViewType {
     fn empty() -> &'static str {
         ""
     }
+
+    fn of_bytes(bytes: &[u8]) -> Option<&str> {
+        std::str::from_utf8(bytes).ok()
+    }
+
+    fn are_strings(bytes: &[u8], ends: &[usize]) -> bool {
+        let text = Self::of_bytes(bytes);
+        text.is_some_and(|text| ends.iter().all(|&end| text.is_char_boundary(end)))
+    }
 }
 
 impl StringKind for BinaryViewType {
@@ -79,6 +94,14 @@ impl StringKind for BinaryViewType {
 
     fn empty() -> &'static [u8] {
         &[]
+    }
+
+    fn of_bytes(bytes: &[u8]) -> Option<&[u8]> {
+        Some(bytes)
+    }
+
+    fn are_strings(_: &[u8], _: &[usize]) -> bool {
+        true
     }
 }
 
@@ -234,7 +257,9 @@ impl Strings<StringViewType> {
 
     /// Keeps the selected rows whose text is one of these, which ascend.
     pub(crate) fn filter_set(&self, isa: Isa, texts: &Arc<[Box<str>]>, selection: &mut Selection) {
-        if let Strings::Compressed(compressed) = self {
+        if let Strings::Compressed(compressed) = self
+            && compressed.is_canonical(isa)
+        {
             return compressed.filter_set(isa, texts, selection);
         }
         let texts = texts.clone();

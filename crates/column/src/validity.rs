@@ -68,6 +68,13 @@ impl Validity {
         }
     }
 
+    /// The rows that are not NULL.
+    pub(crate) fn selection(&self, rows: usize) -> Selection {
+        let mut valid = Selection::all(rows);
+        self.retain_valid(&mut valid);
+        valid
+    }
+
     /// As Arrow has it, for all rows.
     pub(crate) fn null_buffer(&self, rows: usize) -> Option<NullBuffer> {
         match self {

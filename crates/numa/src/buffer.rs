@@ -101,6 +101,11 @@ impl Buffer {
         }
     }
 
+    /// Where its bytes begin.
+    pub(crate) fn start(&self) -> NonNull<u8> {
+        self.start
+    }
+
     /// Where a buffer without bytes lies.
     pub(crate) fn nowhere() -> NonNull<u8> {
         NonNull::without_provenance(const { std::num::NonZero::new(ALIGN).unwrap() })

@@ -31,6 +31,11 @@ impl Extent {
         Extent { start, bytes }
     }
 
+    /// Where it begins.
+    pub fn start(&self) -> usize {
+        self.start
+    }
+
     /// How many bytes there are.
     pub fn bytes(&self) -> usize {
         self.bytes

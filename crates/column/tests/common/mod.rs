@@ -12,6 +12,8 @@ use eris_types::{NodeId, ObjectId};
 use proptest::prelude::*;
 use std::sync::{Arc, LazyLock};
 
+pub mod forms;
+
 pub const OBJECT: ObjectId = ObjectId(7);
 
 pub static MEMORY: LazyLock<Memory> = LazyLock::new(|| {
