@@ -1,4 +1,5 @@
-//! The stored form of a column chunk: what a log or a file keeps of it. docs/formats/column-chunk.md says it byte by byte.
+//! The stored form of a column chunk: what a log or a file keeps of it. docs/formats/column-chunk.md says it byte by
+//! byte.
 //!
 //! ```text
 //! tag │ rows │ validity │ range, widths, lengths, small sections │ 0 0 │▕ section ▏│ 0 │▕ section ▏
@@ -307,12 +308,12 @@ fn read_data(
 ) -> Result<(Data, ZoneRange), FormError> {
     use kinds::*;
     Ok(match kind {
-        INTEGERS => {
+        INTEGERS..CODES if is_constant(kind) => {
             let value = form.signed()?;
             let range = ZoneRange::Integer(value, value);
             (Data::Integers(Integers::Constant(value)), range)
         }
-        CODES => {
+        CODES..FLOAT32 if is_constant(kind) => {
             let code = code(form.number()?)?;
             (
                 Data::Codes(Integers::Constant(code.into())),
@@ -366,8 +367,8 @@ fn read_integers(
     let (integers, min, max) = integers::read(encoding, rows, form, home)?;
     if let Validity::Bitmap(_) = validity {
         // The slots of NULLs are within the range, too, and must not be the only ones at its ends.
-        let range = integers::valid_range(&integers, rows, validity);
-        ensure(range == Some((min, max)), "a range that no value has")?;
+        let occurs = |value| integers::occurs(&integers, value, rows, validity);
+        ensure(occurs(min) && occurs(max), "a range that no value has")?;
     }
     Ok((integers, min, max))
 }

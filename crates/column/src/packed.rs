@@ -79,20 +79,55 @@ impl Packed {
         }
     }
 
-    /// The range of the values, read one by one, and whether what is behind the last one is distance 0.
-    pub(crate) fn looked_through(&self, isa: Isa) -> (Option<(i64, i64)>, bool) {
+    /// The range of the values, read one by one.
+    pub(crate) fn range(&self, isa: Isa) -> Option<(i64, i64)> {
         let mut values = [0; VECTOR];
         let mut range = None;
-        let mut padded = true;
         for vector in 0..self.vectors() {
             self.unpack(isa, vector, &mut values);
-            let (here, beyond) = values.split_at((self.len - vector * VECTOR).min(VECTOR));
-            padded &= beyond.iter().all(|&value| value == self.base);
-            let (least, greatest) = isa.min_max_i64(here).expect("a vector has values");
+            let here = &values[..(self.len - vector * VECTOR).min(VECTOR)];
+            let (least, greatest) = isa.min_max_i64(here)?;
             let (min, max) = range.unwrap_or((least, greatest));
             range = Some((least.min(min), greatest.max(max)));
         }
-        (range, padded)
+        range
+    }
+
+    /// Whether this is the range of the values, and what is behind the last one is distance 0.
+    pub(crate) fn has_range(&self, isa: Isa, least: i64, greatest: i64) -> bool {
+        /// Up to this width nothing is decoded: it takes a count of all values, and one of a few vectors for each end.
+        const NARROW: u8 = 16;
+        if self.len == 0 || least < self.base || greatest < least {
+            return false;
+        }
+        if self.width == 0 {
+            return (least, greatest) == (self.base, self.base);
+        }
+        let mut values = [0; VECTOR];
+        isa.unpack(self.width, self.vector(self.vectors() - 1), 0, &mut values);
+        let beyond = &values[VECTOR - self.padding()..];
+        if beyond.iter().any(|&distance| distance != 0) {
+            return false;
+        }
+        if self.width > NARROW {
+            return self.range(isa) == Some((least, greatest));
+        }
+        // Padding counts as a least value, so that it is not the one that is looked for.
+        let occurs = |value: i64| {
+            let distance = self.distance(value);
+            (0..self.vectors()).any(|vector| {
+                let words = self.vector(vector);
+                let count = isa.count_between(self.width, words, distance, distance) as usize;
+                let is_last = vector + 1 == self.vectors();
+                count
+                    > if is_last && distance == 0 {
+                        self.padding()
+                    } else {
+                        0
+                    }
+            })
+        };
+        self.count_between(isa, least, greatest) == self.len && occurs(least) && occurs(greatest)
     }
 
     pub(crate) fn len(&self) -> usize {

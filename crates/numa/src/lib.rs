@@ -15,7 +15,8 @@
 //! AEUs and every NUMA path really runs, although all memory lies on one node.
 //!
 //! *Memory has a home.* Each node has a memory manager, [`NodeMemory`] (ERIS paper, Section 3.1). A [`Buffer`] belongs
-//! to one data object and one node; whichever thread drops it, its bytes go back to its home.
+//! to one data object and one node; whichever thread drops it, its bytes go back to its home. It may be given
+//! away in parts.
 //!
 //! ```text
 //! allocate(bytes)

@@ -38,8 +38,8 @@ impl Compressed {
         self.bytes.as_slice()
     }
 
-    /// Of symbols, codes, and the sizes and lengths of the rows, none of which is negative. `None` if the codes of a row
-    /// do not make up a string of its length, or sizes are not those of all codes.
+    /// Of symbols, codes, and the sizes and lengths of the rows, none of which is negative. `None` if the codes of a
+    /// row do not make up a string of its length, or sizes are not those of all codes.
     pub(crate) fn of_parts(
         symbols: &[[u8; 8]],
         codes: Buffer,
@@ -54,31 +54,37 @@ impl Compressed {
         let pairs: Vec<u64> = pairs.collect();
         let mut first = home.allocate::<u32>(sizes.vectors())?;
         // Of codes without a symbol: more than any string has.
-        let mut code_lengths = [TEXT as i64 + 1; 256];
+        let mut code_lengths = [TEXT as u32 + 1; 256];
         for (length, pair) in code_lengths.iter_mut().zip(pairs.as_chunks::<2>().0) {
-            *length = pair[1] as i64;
+            *length = pair[1] as u32;
         }
+        code_lengths[usize::from(ESCAPE_CODE)] = 0;
         let isa = Isa::best();
         let (mut row_sizes, mut row_lengths) = ([0; VECTOR], [0; VECTOR]);
         let mut rest: &[u8] = codes.as_slice();
         let mut total = 0;
+        let mut ends = Vec::new();
         for (vector, first) in first.as_mut_slice::<u32>().iter_mut().enumerate() {
             *first = (codes.len() - rest.len()) as u32;
             sizes.unpack(isa, vector, &mut row_sizes);
             lengths.unpack(isa, vector, &mut row_lengths);
             let here = (sizes.len() - vector * VECTOR).min(VECTOR);
+            let size = row_sizes[..here].iter().sum::<i64>() as usize;
+            let Some((codes, after)) = rest.split_at_checked(size) else {
+                return Ok(None);
+            };
+            rest = after;
+            text_ends(codes, &code_lengths, &mut ends);
+            let (mut at, mut end) = (0, 0);
             for (&size, &length) in row_sizes[..here].iter().zip(&row_lengths) {
-                let Some((row, after)) = rest.split_at_checked(size as usize) else {
-                    return Ok(None);
-                };
-                rest = after;
-                if text_length(row, &code_lengths) != Some(length) {
+                (at, end) = (at + size as usize, end + length as u64);
+                if ends[at] != end {
                     return Ok(None);
                 }
-                total += length;
             }
+            total += end;
         }
-        if !rest.is_empty() || total > TEXT as i64 {
+        if !rest.is_empty() || total > TEXT as u64 {
             return Ok(None);
         }
         Ok(Some(Compressed {
@@ -172,19 +178,22 @@ impl Compressed {
     }
 }
 
-/// Bytes of the string with these codes; `None` if an escape has nothing behind it.
-fn text_length(codes: &[u8], code_lengths: &[i64; 256]) -> Option<i64> {
-    let mut length = 0;
-    let mut codes = codes.iter();
-    while let Some(&code) = codes.next() {
-        if code == ESCAPE_CODE {
-            codes.next()?;
-            length += 1;
-        } else {
-            length += code_lengths[usize::from(code)];
-        }
-    }
-    Some(length)
+/// Where the text of codes ends behind each of them, 0 first; nowhere between an escape and its byte. Without branches,
+/// for rows are short, and escapes come at random.
+fn text_ends(codes: &[u8], code_lengths: &[u32; 256], ends: &mut Vec<u64>) {
+    const NOWHERE: u64 = 1 << 63;
+    ends.clear();
+    ends.push(0);
+    let mut end = 0;
+    let mut escaped = false;
+    ends.extend(codes.iter().map(|&code| {
+        // That of an escape itself is 0.
+        let length = code_lengths[usize::from(code)];
+        let escapes = !escaped & (code == ESCAPE_CODE);
+        end += u64::from(if escaped { 1 } else { length });
+        escaped = escapes;
+        end | if escapes { NOWHERE } else { 0 }
+    }));
 }
 
 #[cfg(test)]

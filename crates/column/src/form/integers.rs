@@ -5,8 +5,8 @@
 //! packed       packed values
 //! run-length   runs │ packed values of the runs │ section: the last row of each run (u16)
 //! short-runs   runs │ packed values of the runs │ bits, or for 512 rows or more a section of them: where runs start
-//! framed       sorted: 1 byte │ section: three words per vector │ words of all vectors: a section, or of fewer than 512
-//!                                                                rows the distances one behind the other
+//! framed       sorted: 1 byte │ section: three words per vector │ section: words of all vectors
+//!                                                                 or, of fewer than 512 rows, the distances as packed
 //! ```
 
 use super::error::{FormError, ensure};
@@ -17,6 +17,7 @@ use super::{kinds, packed};
 use crate::data::Integers;
 use crate::framed::{FRAME_WORDS, Framed};
 use crate::object_memory::ObjectMemory;
+use crate::predicate::Reduced;
 use crate::runs::Runs;
 use crate::short_runs::ShortRuns;
 use crate::validity::Validity;
@@ -147,19 +148,10 @@ pub(super) fn read(
     Ok((integers, least, greatest))
 }
 
-/// The range of the values that are not NULL.
-pub(super) fn valid_range(
-    integers: &Integers,
-    rows: usize,
-    validity: &Validity,
-) -> Option<(i64, i64)> {
-    let isa = Isa::best();
-    let mut range = None;
-    integers.for_each(isa, &validity.selection(rows), |values| {
-        if let Some((least, greatest)) = isa.min_max_i64(values) {
-            let (min, max) = range.unwrap_or((least, greatest));
-            range = Some((least.min(min), greatest.max(max)));
-        }
-    });
-    range
+/// Whether a row that is not NULL has this value, which is within the range.
+pub(super) fn occurs(integers: &Integers, value: i64, rows: usize, validity: &Validity) -> bool {
+    let mut found = validity.selection(rows);
+    let condition = Reduced::Between(value, value);
+    integers.filter(Isa::best(), condition, &mut found);
+    !found.is_empty()
 }

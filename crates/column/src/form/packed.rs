@@ -1,13 +1,13 @@
 //! The stored form of packed values, and of the bits of rows.
 //!
 //! ```text
-//! packed    width: 1 byte │ least - base │ words                 of 512 values or more: a section, as in memory
-//!                                          or distances          of fewer: one behind the other, from the lowest bit on
-//! bits      a bit per row, from the lowest on, in whole bytes     beyond the rows: 0
+//! packed    width: 1 byte │ least - base │ words           of 512 values or more: a section, as in memory
+//!                                          or distances    of fewer: one behind the other, from the lowest bit on
+//! bits      a bit per row, from the lowest on, in whole bytes; beyond the rows: 0
 //! ```
 //!
-//! A vector takes 128 bytes for each bit of a value, however few values it has. So few values are packed anew: rows that
-//! are written one by one make records of some bytes.
+//! A vector takes 128 bytes for each bit of a value, however few values it has. So few values are packed anew: a
+//! statement that writes a few rows makes a record of some bytes.
 
 use super::error::{FormError, ensure};
 use super::reader::FormReader;
@@ -106,12 +106,10 @@ pub(super) fn read(
         form.section(packed_bytes(len, width), home)?
     };
     let packed = Packed::of_words(base, width, len, words);
-    let (range, padded) = packed.looked_through(Isa::best());
     ensure(
-        range == Some((least, greatest)),
+        packed.has_range(Isa::best(), least, greatest),
         "a range that is not that of the values",
     )?;
-    ensure(padded, "values behind the last one")?;
     Ok(packed)
 }
 

@@ -82,8 +82,7 @@ fn store_views<'a, T: StringKind>(array: &'a GenericByteViewArray<T>, out: &mut 
 }
 
 fn store_lengths<'a>(lengths: &'a Packed, out: &mut FormWriter<'a>) {
-    let (range, _) = lengths.looked_through(Isa::best());
-    let (least, greatest) = range.expect("there are rows");
+    let (least, greatest) = lengths.range(Isa::best()).expect("there are rows");
     out.number(least as u64);
     out.number((greatest - least) as u64);
     packed::store(lengths, least, out);
@@ -188,13 +187,17 @@ fn read_dictionary<T: StringKind>(
         "numbers that are not those of the strings",
     )?;
     let mut used = vec![false; count as usize];
+    let mut left = used.len();
     let isa = Isa::best();
     numbers.for_each(isa, &validity.selection(rows), |numbers| {
-        numbers
-            .iter()
-            .for_each(|&number| used[number as usize] = true);
+        // Mostly the first vectors have all.
+        if left > 0 {
+            for &number in numbers {
+                left -= usize::from(!std::mem::replace(&mut used[number as usize], true));
+            }
+        }
     });
-    ensure(used.iter().all(|&used| used), "a string that no row has")?;
+    ensure(left == 0, "a string that no row has")?;
     let mut known: HashSet<&[u8]> = HashSet::with_capacity(count as usize);
     let new = |row: usize| known.insert(strings.value(row).as_ref());
     let distinct = (0..strings.len()).all(new);

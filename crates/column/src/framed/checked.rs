@@ -1,6 +1,6 @@
 //! Frames that come from elsewhere, and whether they are as [`Framed::encode`] makes them.
 
-use super::{FRAME_WORDS, Frame, Framed};
+use super::{FRAME_WORDS, Frame, Framed, difference_range};
 use eris_kernels::{Isa, MASK_WORDS, VECTOR};
 use eris_numa::Buffer;
 
@@ -51,8 +51,15 @@ impl Framed {
             let values = &values[..here];
             let (least, greatest) = isa.min_max_i64(values)?;
             let base = if frame.differences { values[0] } else { least };
-            if base != frame.base || self.sorted && !(last <= values[0] && never_fall(values)) {
+            if base != frame.base {
                 return None;
+            }
+            if self.sorted {
+                // A difference that is not negative did not wrap if the ends of the range are that close.
+                let (fall, _) = difference_range(isa, values);
+                if last > values[0] || fall < 0 || greatest.checked_sub(least).is_none() {
+                    return None;
+                }
             }
             last = values[here - 1];
             let (min, max) = range.unwrap_or((least, greatest));
@@ -60,10 +67,4 @@ impl Framed {
         }
         range
     }
-}
-
-/// Without an exit, so that it becomes vector instructions.
-fn never_fall(values: &[i64]) -> bool {
-    let pairs = values.iter().zip(&values[1..]);
-    pairs.fold(true, |rising, (before, after)| rising & (before <= after))
 }

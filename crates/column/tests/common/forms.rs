@@ -271,7 +271,7 @@ pub fn columns(rows: usize) -> Vec<Column> {
         };
         all.push((Arc::new(doubles(float)), None));
         all.push((Arc::new(doubles(|_| f64::NAN)), None));
-        for factor in [0, 1 << 70] {
+        for factor in [0, 1 << 60] {
             let wide = |row: usize| i128::from(integers[2][row]) * factor;
             let values: Vec<_> = (0..rows)
                 .map(|row| valid(&row).then(|| wide(row)))
