@@ -182,7 +182,9 @@ impl Sequencer {
 
     /// As [`horizon`](Self::horizon), of a few commits ago if many readers have held snapshots at a time.
     pub fn recent_horizon(&self) -> Timestamp {
-        let passed = self.newest_visible().saturating_sub(self.snapshots.gathered());
+        let passed = self
+            .newest_visible()
+            .saturating_sub(self.snapshots.gathered());
         match passed * LOOKS > self.snapshots.reach() as u64 {
             true => self.advance_horizon(),
             false => Timestamp(self.snapshots.horizon()),

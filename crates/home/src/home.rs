@@ -2,8 +2,8 @@
 
 use crate::{
     Balancer, Balancing, Budget, Found, HeldSnapshot, HomeError, HugePages, Inspection, KeyIndexes,
-    KeyOrders, Newest, NodeDescription, ObjectDefinition, ObjectStatistics, Ownership, ReadBandwidth,
-    SecondaryIndexes, SingleRows, Traffic, Usage, WorkerDescription, Write,
+    KeyOrders, Newest, NodeDescription, ObjectDefinition, ObjectStatistics, Ownership,
+    ReadBandwidth, SecondaryIndexes, SingleRows, Traffic, Usage, WorkerDescription, Write,
 };
 use arrow_array::ArrayRef;
 use eris_fragment::Executor;

@@ -90,7 +90,10 @@ impl Superseded {
         }
         self.before.extend(commit.replaced.iter().copied());
         for (key, row) in &commit.removed {
-            self.removed.entry(key.clone()).or_default().push((at, *row));
+            self.removed
+                .entry(key.clone())
+                .or_default()
+                .push((at, *row));
         }
         self.commits.push_back(commit);
     }

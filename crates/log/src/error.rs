@@ -1,0 +1,67 @@
+//! What can be wrong with a log.
+
+use crate::bytes::BadBytes;
+use eris_disk::DiskError;
+use std::path::PathBuf;
+
+/// A log cannot be written or read.
+#[derive(Debug, thiserror::Error)]
+pub enum LogError {
+    /// The disk says so.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    /// A file is not what was written.
+    #[error(
+        "{} is damaged at byte {offset}: {what}. Nothing was changed; restore a backup, or see what is whole \
+         with `eris salvage`",
+        path.display()
+    )]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Where.
+        offset: u64,
+        /// How that shows.
+        what: String,
+    },
+    /// A file that should be there is not.
+    #[error("{} is missing, which the log goes on in. Nothing was changed; restore it, or a backup", path.display())]
+    Missing {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Another program has written it.
+    #[error("{} is no file of an Eris database", path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It belongs to another database.
+    #[error("{} belongs to another database", path.display())]
+    OfAnother {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A later version of Eris has written it.
+    #[error(
+        "{} has format {format}, and this version of Eris reads formats up to {newest}: open it with the version \
+         that wrote it",
+        path.display()
+    )]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        format: u32,
+        /// The newest that is known here.
+        newest: u32,
+    },
+    /// The records of a group mean nothing.
+    #[error("group {group} of the log: {reason}")]
+    Record {
+        /// The number of the group.
+        group: u64,
+        /// Why.
+        reason: BadBytes,
+    },
+}

@@ -1,0 +1,41 @@
+//! The log: what commits have done, in their order, on a disk.
+//!
+//! ```text
+//! engine ─[log]─ disk
+//!
+//! owners ── records ──▶ log buffers ──▶ log writer ── groups ──▶ log/000000000007.log
+//!                       one per owner    one            │
+//!                                                       └─ flushed: durable up to t10
+//! ```
+//!
+//! An owner appends what a commit does to a buffer of its own, without a latch, before the commit counts as complete. The
+//! [`LogWriter`] gathers the buffers into [groups](group). A group ends at a timestamp up to which all commits are
+//! complete everywhere. So a statement over many owners and objects is in the log whole or not at all, and whoever reads
+//! a log to any of its groups has the database as it was at that moment. (SiloR has epochs for that; timestamps without
+//! gaps are epochs of one commit.)
+//!
+//! [`Room`] on the disk is reserved when rows are written. So a commit cannot fail for want of it.
+//!
+//! What this crate must not know: what records say.
+
+#![forbid(unsafe_code)]
+
+mod buffers;
+mod bytes;
+mod error;
+mod file;
+mod group;
+mod place;
+mod reader;
+mod room;
+mod writer;
+
+pub use buffers::{Entry, LogBuffer};
+pub use bytes::{BadBytes, Bytes, put_bytes, put_number};
+pub use error::LogError;
+pub use file::FORMAT;
+pub use group::{Group, Record};
+pub use place::{DatabaseId, Place};
+pub use reader::{Cut, LogRead, LogStart, read_log, remove_others};
+pub use room::{NoRoom, Purpose, ReservedRoom, Room};
+pub use writer::{LastGroup, LogEnd, LogSettings, LogWriter, RECORD_BYTES, Written};

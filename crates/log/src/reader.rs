@@ -1,0 +1,232 @@
+//! Reading a log back: group by group, to its end.
+//!
+//! ```text
+//! group 1 │ group 2 │ … │ group n │ ▒▒▒ what is left of a group that was never whole, or zeros
+//! ```
+//!
+//! One group is under way at a time, and it is on the medium before the next one is begun. So only the last one can be
+//! torn. What is no whole group ends the log; if a whole group follows, there or in a later file, it is damage. A file
+//! says when the log goes on in another one, so a file that is missing is missed.
+//!
+//! What cannot be told apart from a torn group: damage of exactly the last group of a log that was not closed. So whoever
+//! reads says what was cut off.
+
+use crate::bytes::Bytes;
+use crate::error::LogError;
+use crate::file::{DIRECTORY, FIRST_GROUP, LogFile, number_of, path_of};
+use crate::group::{ALIGNMENT, Found, Group, GroupKind, HEADER};
+use crate::place::{DatabaseId, Place};
+use crate::writer::{LastGroup, LogEnd};
+use eris_disk::{Access, Disk};
+use eris_types::Timestamp;
+use std::path::{Path, PathBuf};
+
+/// Where a log begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogStart {
+    /// The number of its first file.
+    pub file: u64,
+    /// The number of its first group.
+    pub group: u64,
+    /// All commits up to here are elsewhere.
+    pub through: Timestamp,
+}
+
+/// A log that was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogRead {
+    /// Where it ends.
+    pub end: LogEnd,
+    /// Whether it was closed: then nothing is missing.
+    pub is_closed: bool,
+    /// What was left of a group that was never whole.
+    pub cut: Option<Cut>,
+}
+
+/// Bytes at the end of a log that are no whole group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// The file.
+    pub path: PathBuf,
+    /// Where they begin.
+    pub offset: u64,
+    /// Up to the last that is not zero.
+    pub bytes: u64,
+}
+
+/// Reads a log, and gives each group of records to `take`. It changes nothing.
+///
+/// # Errors
+/// It is damaged, or `take` says no.
+pub fn read_log<E: From<LogError>>(
+    disk: &dyn Disk,
+    database: DatabaseId,
+    start: LogStart,
+    mut take: impl FnMut(Group) -> Result<(), E>,
+) -> Result<LogRead, E> {
+    let mut end = LogEnd {
+        group: start.group,
+        through: start.through,
+        file: start.file,
+        offset: FIRST_GROUP,
+        next_file: next_file(disk, start.file)?,
+        last: None,
+    };
+    loop {
+        let file = LogFile::open(disk, database, end.file, Access::Read)?;
+        let path = file.file.path().to_owned();
+        let mut bytes = vec![0; file.length as usize];
+        file.file.read_at(&mut bytes, 0).map_err(LogError::from)?;
+        let (mut is_closed, mut goes_on) = (false, None);
+        end.offset = FIRST_GROUP;
+        while let Some(rest) = bytes.get(end.offset as usize..)
+            && goes_on.is_none()
+        {
+            let place = Place {
+                database,
+                file: end.file,
+                offset: end.offset,
+            };
+            let Found::Group(group, length) = Group::find(rest, place) else {
+                break;
+            };
+            if group.number != end.group || group.through < end.through {
+                let what = format!("group {} where group {} should be", group.number, end.group);
+                return Err(damaged(&path, end.offset, &what).into());
+            }
+            let body = |group: &Group| {
+                next_of(group).map_err(|reason| LogError::Record {
+                    group: group.number,
+                    reason,
+                })
+            };
+            end.last = Some(LastGroup {
+                file: end.file,
+                offset: end.offset,
+                bytes: length as u64,
+            });
+            end.group += 1;
+            end.offset += length as u64;
+            end.through = group.through;
+            match group.kind {
+                GroupKind::Records => {
+                    is_closed = false;
+                    take(group)?;
+                }
+                GroupKind::Closed => is_closed = true,
+                GroupKind::Continued => goes_on = Some(body(&group)?),
+            }
+        }
+        if let Some(next) = goes_on {
+            end.file = next;
+            continue;
+        }
+        let rest = &bytes[end.offset as usize..];
+        if let Some((offset, group)) = later_group(rest, database, &end) {
+            let what = format!(
+                "it is no group, though group {group} follows at byte {}",
+                end.offset + offset as u64
+            );
+            return Err(damaged(&path, end.offset, &what).into());
+        }
+        if let Some(later) = later_file(disk, database, end.file)? {
+            let what = format!(
+                "the log ends here, though {} has a part of it",
+                later.display()
+            );
+            return Err(damaged(&path, end.offset, &what).into());
+        }
+        let cut = rest.iter().rposition(|byte| *byte != 0).map(|last| Cut {
+            path,
+            offset: end.offset,
+            bytes: last as u64 + 1,
+        });
+        return Ok(LogRead {
+            end,
+            is_closed,
+            cut,
+        });
+    }
+}
+
+/// The number of the file in which the log goes on.
+fn next_of(group: &Group) -> Result<u64, crate::bytes::BadBytes> {
+    let what = "where the log goes on";
+    let record = group.records().next();
+    let record = record.ok_or(crate::bytes::BadBytes::Short(what))??;
+    Bytes::of(record.body, what).number()
+}
+
+fn damaged(path: &Path, offset: u64, what: &str) -> LogError {
+    LogError::Damaged {
+        path: path.to_owned(),
+        offset,
+        what: what.to_owned(),
+    }
+}
+
+/// A whole group behind the end, where none can be.
+fn later_group(rest: &[u8], database: DatabaseId, end: &LogEnd) -> Option<(usize, u64)> {
+    let places = (0..rest.len().saturating_sub(HEADER)).step_by(ALIGNMENT);
+    places.skip(1).find_map(|offset| {
+        let place = Place {
+            database,
+            file: end.file,
+            offset: end.offset + offset as u64,
+        };
+        match Group::find(&rest[offset..], place) {
+            Found::Group(group, _) => Some((offset, group.number)),
+            Found::Nothing => None,
+        }
+    })
+}
+
+/// A file behind the one in which the log ends that has a group: the log went on there.
+fn later_file(
+    disk: &dyn Disk,
+    database: DatabaseId,
+    last: u64,
+) -> Result<Option<PathBuf>, LogError> {
+    for entry in disk.list(Path::new(DIRECTORY))? {
+        let Some(number) = number_of(&entry.name).filter(|number| *number > last) else {
+            continue;
+        };
+        // One that was made in advance may be only begun.
+        let Ok(file) = LogFile::open(disk, database, number, Access::Read) else {
+            continue;
+        };
+        let mut bytes = vec![0; file.rest() as usize];
+        file.file.read_at(&mut bytes, FIRST_GROUP)?;
+        if let Found::Group(..) = Group::find(&bytes, file.place()) {
+            return Ok(Some(file.file.path().to_owned()));
+        }
+    }
+    Ok(None)
+}
+
+/// A number that no file of the log has.
+fn next_file(disk: &dyn Disk, first: u64) -> Result<u64, LogError> {
+    let entries = disk.list(Path::new(DIRECTORY))?;
+    let numbers = entries.iter().filter_map(|entry| number_of(&entry.name));
+    Ok(numbers.max().unwrap_or(0).max(first) + 1)
+}
+
+/// Removes files that are no part of the log: those before `first`, and those that were made in advance, except `last`.
+///
+/// # Errors
+/// One cannot be removed.
+pub fn remove_others(disk: &dyn Disk, keep: impl Fn(u64) -> bool) -> Result<(), LogError> {
+    let mut has_removed = false;
+    for entry in disk.list(Path::new(DIRECTORY))? {
+        if let Some(number) = number_of(&entry.name)
+            && !keep(number)
+        {
+            disk.remove(&path_of(number))?;
+            has_removed = true;
+        }
+    }
+    if has_removed {
+        disk.flush_directory(Path::new(DIRECTORY))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,331 @@
+//! The log writer: gathers what owners have said into groups, writes and flushes them.
+//!
+//! ```text
+//! idle ──(commits are applied that are not durable)──▶ gather ──▶ write ──▶ flush ──▶ durable: idle
+//!                                                                  │          │
+//!                                                                  ▼          ▼
+//!                                                                failed: nothing is written any more
+//! ```
+//!
+//! It is a state machine that somebody steps: a thread, or a test. One group is under way at a time. While it is
+//! flushed, others gather. A flush that has failed is never tried again: the kernel may have thrown the pages away, and a
+//! second one would succeed without them. So the log ends there, and what its end is, the next start finds out.
+
+use crate::buffers::{Buffers, Entry, LogBuffer};
+use crate::bytes::put_number;
+use crate::error::LogError;
+use crate::file::{DIRECTORY, FIRST_GROUP, LogFile};
+use crate::group::{ALIGNMENT, GroupBytes, GroupKind, HEADER};
+use crate::place::DatabaseId;
+use crate::room::Room;
+use eris_disk::{Access, Disk};
+use eris_types::Timestamp;
+use std::io::IoSlice;
+use std::path::Path;
+use std::sync::Arc;
+
+/// What a record takes beside its body, at most.
+pub const RECORD_BYTES: u64 = 20;
+/// What a group takes beside its records, at most.
+const GROUP_BYTES: u64 = (HEADER + ALIGNMENT) as u64;
+/// The group that says where the log goes on, and the one that closes it.
+const LAST_GROUPS: u64 = 2 * (GROUP_BYTES + RECORD_BYTES);
+
+/// How a log is written.
+#[derive(Clone, Copy, Debug)]
+pub struct LogSettings {
+    /// Bytes of a file.
+    pub file_bytes: u64,
+}
+
+impl Default for LogSettings {
+    fn default() -> Self {
+        LogSettings {
+            file_bytes: 64 << 20,
+        }
+    }
+}
+
+/// Where the log ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogEnd {
+    /// The number of the next group.
+    pub group: u64,
+    /// All commits up to here are in it.
+    pub through: Timestamp,
+    /// The file that it ends in.
+    pub file: u64,
+    /// Where in the file.
+    pub offset: u64,
+    /// A number that no file has had.
+    pub next_file: u64,
+    /// The last group, if there is one.
+    pub last: Option<LastGroup>,
+}
+
+/// The last group of a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LastGroup {
+    /// The file that it is in.
+    pub file: u64,
+    /// Where.
+    pub offset: u64,
+    /// What it takes.
+    pub bytes: u64,
+}
+
+/// What has been written so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// Groups that were flushed.
+    pub groups: u64,
+    /// Bytes of these.
+    pub bytes: u64,
+}
+
+/// Writes the log.
+#[derive(Debug)]
+pub struct LogWriter {
+    disk: Arc<dyn Disk>,
+    settings: LogSettings,
+    buffers: Buffers,
+    room: Room,
+    file: LogFile,
+    /// The file in which it goes on.
+    next: Option<LogFile>,
+    next_file: u64,
+    group: u64,
+    through: Timestamp,
+    written: Written,
+    /// What groups are put together in.
+    bytes: Vec<u8>,
+    has_failed: bool,
+}
+
+impl LogWriter {
+    /// Begins the log of a new database, in a file of this number; with log buffers for as many as have something to
+    /// say.
+    ///
+    /// # Errors
+    /// The disk does not have it. No file is left.
+    pub fn create(
+        disk: Arc<dyn Disk>,
+        database: DatabaseId,
+        file: u64,
+        buffers: usize,
+        settings: LogSettings,
+    ) -> Result<(Self, Vec<LogBuffer>), LogError> {
+        disk.create_directory(Path::new(DIRECTORY))?;
+        disk.flush_directory(Path::new(""))?;
+        let first = LogFile::create(&*disk, database, file, settings.file_bytes)?;
+        let end = LogEnd {
+            group: 1,
+            through: Timestamp::ZERO,
+            file,
+            offset: FIRST_GROUP,
+            next_file: file + 1,
+            last: None,
+        };
+        Ok(LogWriter::on(disk, first, end, buffers, settings))
+    }
+
+    /// Goes on with a log that was read, in a new file: what lies behind its end in the last one may be left of a group
+    /// that was never whole.
+    ///
+    /// Its last group is written again. If its flush has failed, the kernel may still show it, and never write it.
+    ///
+    /// # Errors
+    /// The disk does not have it. The log is as it was.
+    pub fn go_on(
+        disk: Arc<dyn Disk>,
+        database: DatabaseId,
+        end: LogEnd,
+        buffers: usize,
+        settings: LogSettings,
+    ) -> Result<(Self, Vec<LogBuffer>), LogError> {
+        if let Some(last) = end.last {
+            let file = LogFile::open(&*disk, database, last.file, Access::ReadWrite)?.file;
+            let mut bytes = vec![0; last.bytes as usize];
+            file.read_at(&mut bytes, last.offset)?;
+            file.write_at(&[IoSlice::new(&bytes)], last.offset)?;
+            file.flush()?;
+        }
+        let mut last = LogFile::open(&*disk, database, end.file, Access::ReadWrite)?;
+        last.end = end.offset;
+        let (mut writer, starts) = LogWriter::on(disk, last, end, buffers, settings);
+        writer.prepare_next(0)?;
+        writer.switch()?;
+        Ok((writer, starts))
+    }
+
+    fn on(
+        disk: Arc<dyn Disk>,
+        file: LogFile,
+        end: LogEnd,
+        buffers: usize,
+        settings: LogSettings,
+    ) -> (Self, Vec<LogBuffer>) {
+        let (starts, buffers) = Buffers::new(buffers);
+        let writer = LogWriter {
+            disk,
+            settings,
+            buffers,
+            room: Room::default(),
+            file,
+            next: None,
+            next_file: end.next_file,
+            group: end.group,
+            through: end.through,
+            written: Written::default(),
+            bytes: Vec::new(),
+            has_failed: false,
+        };
+        writer.set_limit(false);
+        (writer, starts)
+    }
+
+    /// Where room for records is reserved.
+    pub fn room(&self) -> &Room {
+        &self.room
+    }
+
+    /// What it has written.
+    pub fn written(&self) -> Written {
+        self.written
+    }
+
+    /// All commits up to here are durable.
+    pub fn through(&self) -> Timestamp {
+        self.through
+    }
+
+    /// Whether it has failed: nothing is written any more.
+    pub fn has_failed(&self) -> bool {
+        self.has_failed
+    }
+
+    /// Makes all commits up to `applied` durable, which is read before this is called; returns up to where they are.
+    ///
+    /// # Errors
+    /// The disk has failed. Whether these commits are durable is open until the log is read again, and nothing is
+    /// written any more.
+    pub fn step(&mut self, applied: Timestamp) -> Result<Timestamp, LogError> {
+        assert!(!self.has_failed, "a log that has failed is not written");
+        let entries = self.buffers.gather(applied);
+        if !entries.is_empty() {
+            let group = self.group_of(&entries, applied);
+            self.has_failed = true;
+            self.append(group, GroupKind::Records)?;
+            self.has_failed = false;
+            // What was reserved for them is in use now.
+            drop(entries);
+            self.set_limit(false);
+        }
+        self.through = self.through.max(applied);
+        Ok(self.through)
+    }
+
+    fn group_of(&mut self, entries: &[Entry], applied: Timestamp) -> GroupBytes {
+        let mut group = GroupBytes::new(std::mem::take(&mut self.bytes), applied);
+        for entry in entries {
+            group.push(entry.at, &entry.body);
+        }
+        group
+    }
+
+    /// Writes a group and flushes it.
+    fn append(&mut self, group: GroupBytes, kind: GroupKind) -> Result<(), LogError> {
+        let bytes = group.len() as u64 + GROUP_BYTES;
+        if bytes + LAST_GROUPS > self.file.rest() {
+            if self.next.as_ref().is_none_or(|next| next.rest() < bytes) {
+                self.prepare_next(bytes)?;
+            }
+            self.switch()?;
+        }
+        self.write(group, kind)
+    }
+
+    fn write(&mut self, group: GroupBytes, kind: GroupKind) -> Result<(), LogError> {
+        let bytes = group.finish(self.group, kind, self.file.place());
+        self.file.write(&bytes)?;
+        self.file.file.flush()?;
+        self.group += 1;
+        self.written.groups += 1;
+        self.written.bytes += bytes.len() as u64;
+        self.bytes = bytes;
+        Ok(())
+    }
+
+    /// The log goes on in the next file. That it does is flushed before anything is written there.
+    fn switch(&mut self) -> Result<(), LogError> {
+        let next = self.next.take().expect("it was prepared");
+        let mut body = Vec::new();
+        put_number(&mut body, next.number);
+        let mut group = GroupBytes::new(std::mem::take(&mut self.bytes), self.through);
+        group.push(Timestamp::ZERO, &body);
+        self.write(group, GroupKind::Continued)?;
+        self.file = next;
+        Ok(())
+    }
+
+    /// Makes the next file, with room for so many bytes of a group at least.
+    fn prepare_next(&mut self, bytes: u64) -> Result<(), LogError> {
+        if let Some(small) = self.next.take() {
+            let path = crate::file::path_of(small.number);
+            drop(small);
+            self.disk.remove(&path)?;
+        }
+        let length = (self.settings.file_bytes).max(FIRST_GROUP + bytes + LAST_GROUPS);
+        let number = self.next_file;
+        // A number that was tried is not used again.
+        self.next_file += 1;
+        let database = self.file.database;
+        let next = LogFile::create(&*self.disk, database, number, length)?;
+        self.next = Some(next);
+        Ok(())
+    }
+
+    /// Sees to it that there is room for what others will say: makes the next file before the present one is full. To be
+    /// called when nobody waits for a flush.
+    ///
+    /// # Errors
+    /// The disk has no room. What was reserved is kept, and who wants more is told.
+    pub fn prepare(&mut self) -> Result<(), LogError> {
+        let wanted = self.room.take_wanted();
+        let is_short = |file: &LogFile| file.rest() < wanted + GROUP_BYTES + LAST_GROUPS;
+        let half_full = self.file.rest() < self.settings.file_bytes / 2;
+        let needed = match &self.next {
+            None => half_full || is_short(&self.file),
+            Some(next) => is_short(next) && is_short(&self.file),
+        };
+        let made = match needed {
+            true => self.prepare_next(wanted + GROUP_BYTES),
+            false => Ok(()),
+        };
+        self.set_limit(made.is_err());
+        made
+    }
+
+    fn set_limit(&self, is_full: bool) {
+        let rest = |file: &LogFile| file.rest().saturating_sub(GROUP_BYTES + LAST_GROUPS);
+        let next = self.next.as_ref().map_or(0, rest);
+        self.room.set_limit(rest(&self.file).max(next), is_full);
+    }
+
+    /// Says that the log is closed; nobody has anything to say any more.
+    ///
+    /// # Errors
+    /// The disk has failed. Then the next start finds a log that was not closed.
+    pub fn close(mut self, applied: Timestamp) -> Result<(), LogError> {
+        self.step(applied)?;
+        let group = GroupBytes::new(std::mem::take(&mut self.bytes), self.through);
+        // Its room is kept back in every file.
+        self.write(group, GroupKind::Closed)?;
+        if let Some(next) = self.next.take() {
+            let path = crate::file::path_of(next.number);
+            drop(next);
+            self.disk.remove(&path)?;
+        }
+        Ok(())
+    }
+}
