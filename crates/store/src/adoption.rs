@@ -90,6 +90,7 @@ impl Adoption {
             rows,
             first: None,
             kept: None,
+            form: None,
         }
     }
 }

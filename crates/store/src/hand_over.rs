@@ -78,6 +78,7 @@ impl Segment {
             few: false,
             first: ids.first(),
             kept: Some(KeptRows { ids, others }),
+            form: None,
         });
         Ok(())
     }

@@ -100,6 +100,11 @@ impl Segment {
         RowId::new(self.id, self.next)
     }
 
+    /// Ids before this one are given out.
+    pub(crate) fn pass(&mut self, id: RowId) {
+        self.next = self.next.max(id.0 as u32);
+    }
+
     /// Whether it has no ids left for further rows.
     pub fn is_exhausted(&self) -> bool {
         self.next >= MOST_IDS

@@ -72,6 +72,8 @@ pub(crate) struct UncommittedChunk {
     pub first: Option<RowId>,
     /// Of rows that were another owner's and keep their ids.
     pub kept: Option<KeptRows>,
+    /// Its stored form, for the log.
+    pub form: Option<Vec<u8>>,
 }
 
 /// Turns batches into a chunk column by column, so that its owner can do other work in between.
@@ -181,6 +183,7 @@ impl Encoder {
             rows: self.rows,
             first: None,
             kept: None,
+            form: None,
         }
     }
 }

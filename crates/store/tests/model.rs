@@ -4,7 +4,9 @@
 
 use arrow_array::{Int64Array, RecordBatch, StringViewArray};
 use arrow_schema::{DataType, Field, Schema};
-use eris_column::{CHUNK_ROWS, ColumnChunk, ColumnValue, Dictionary, ObjectMemory, Selection};
+use eris_column::{
+    CHUNK_ROWS, ColumnChunk, ColumnValue, Dictionary, FormReader, ObjectMemory, Selection,
+};
 use eris_numa::{HugePages, Memory, NodeMemory, Topology};
 use eris_store::{Committed, Encoder, Recoder, Segment};
 use eris_types::{NodeId, ObjectId, RowId, SegmentId, StatementId, Timestamp};
@@ -106,6 +108,8 @@ struct Bench {
     memory: Memory,
     node: NodeMemory,
     segment: Segment,
+    /// The same from what a log has of its commits.
+    replica: Segment,
     model: Vec<Row>,
     now: Timestamp,
     horizon: Timestamp,
@@ -176,6 +180,7 @@ impl Bench {
             return;
         }
         self.now.0 += 1;
+        self.replay(statement);
         let committed = self
             .segment
             .commit(statement, self.now, self.horizon, &budget);
@@ -194,6 +199,31 @@ impl Bench {
         }));
     }
 
+    /// Does in the replica what the statement is about to commit.
+    fn replay(&mut self, statement: StatementId) {
+        let schema = batch(0, 0).schema();
+        let names = |column: usize| schema.field(column).name().clone();
+        let home = ObjectMemory {
+            memory: &self.node,
+            object: ObjectId(1),
+        };
+        (self.segment)
+            .store_uncommitted(statement, names, home)
+            .unwrap();
+        let rows = self.segment.committed_rows(statement);
+        let added = rows.added.iter().map(|stored| {
+            let mut form = FormReader::copying(&stored.form);
+            let columns = schema.fields().iter().map(|field| {
+                ColumnChunk::read(&mut form, field.data_type(), stored.rows, home).unwrap()
+            });
+            let columns = columns.collect();
+            assert!(form.rest().is_empty());
+            (stored.first, columns)
+        });
+        let added = added.collect();
+        (self.replica).replay(added, rows.deleted, self.now, self.memory.budget());
+    }
+
     fn living(&self) -> Vec<usize> {
         let rows = self.model.iter().enumerate();
         rows.filter(|(_, row)| row.deleted == Timestamp::NEVER)
@@ -207,6 +237,10 @@ impl Bench {
         let mut expected: Vec<(i64, RowId)> = visible.map(|row| (row.id, row.row)).collect();
         expected.sort_unstable();
         assert_eq!(read(&self.segment, at), expected, "at {at}");
+        if at == self.now {
+            assert_eq!(read(&self.replica, at), expected, "replayed");
+            assert_eq!(self.replica.next_id(), self.segment.next_id());
+        }
         let statistics = self.segment.statistics();
         let living = statistics.rows - statistics.deleted;
         assert_eq!(living, self.living().len() as u64);
@@ -226,6 +260,7 @@ proptest! {
             node: memory.node(NodeId(0)),
             memory,
             segment: Segment::new(SegmentId(1)),
+            replica: Segment::new(SegmentId(1)),
             model: Vec::new(),
             now: Timestamp(10),
             horizon: Timestamp(0),
@@ -277,8 +312,8 @@ proptest! {
             bench.check(bench.now);
         }
         bench.check(bench.horizon.max(Timestamp(9)));
-        let Bench { segment, memory, .. } = bench;
-        drop(segment);
+        let Bench { segment, replica, memory, .. } = bench;
+        drop((segment, replica));
         prop_assert!(memory.usage().iter().all(|usage| usage.bytes == 0), "memory is left over");
         prop_assert_eq!(memory.budget().used(), 0);
     }
@@ -291,6 +326,7 @@ proptest! {
             node: memory.node(NodeId(0)),
             memory,
             segment: Segment::new(SegmentId(1)),
+            replica: Segment::new(SegmentId(1)),
             model: Vec::new(),
             now: Timestamp(10),
             horizon: Timestamp(0),
@@ -316,6 +352,7 @@ proptest! {
         };
         bench.segment.merge(recoder).unwrap();
         prop_assert!(bench.segment.is_empty());
+        bench.replica = Segment::new(SegmentId(1));
         prop_assert_eq!(bench.memory.budget().used(), 0);
     }
 }
