@@ -151,6 +151,11 @@ impl HeldLock {
     }
 }
 
+/// The bytes that reserving room up to `len` asks for: what is behind the file's end, or all if there are only holes.
+pub(crate) fn asked_room(len: u64, end: u64) -> u64 {
+    if len > end { len - end } else { len }
+}
+
 /// What is written into the lock file: a process's number, always as long, so that it never takes more room.
 pub(crate) fn written_pid(pid: u32) -> String {
     format!("{pid:<10}\n")

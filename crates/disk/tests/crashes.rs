@@ -468,6 +468,17 @@ fn a_disk_is_full_at_its_capacity() {
     );
     assert_eq!(reserved.len().unwrap(), 2 * BLOCK as u64);
 
+    let holes = disk.create(Path::new("holes")).unwrap();
+    holes.set_len(9 * BLOCK as u64).unwrap();
+    let full = holes.allocate(BLOCK as u64).unwrap_err().reason;
+    assert_eq!(
+        full,
+        Reason::Full {
+            asked: BLOCK as u64,
+            free: Some(0)
+        }
+    );
+
     file.set_len(1).unwrap();
     assert_eq!(disk.free().unwrap(), BLOCK as u64);
     disk.remove(Path::new("file")).unwrap();

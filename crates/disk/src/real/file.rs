@@ -3,7 +3,7 @@
 use super::failed::{Failed, Identity};
 use super::free;
 use crate::error::{DiskError, Extent, Operation, Reason};
-use crate::interface::{Access, File};
+use crate::interface::{Access, File, asked_room};
 use crate::whole::{read_whole, write_whole};
 use rustix::fs::{self, FallocateFlags};
 use rustix::io::{self, Errno, retry_on_intr};
@@ -99,7 +99,7 @@ impl RealFile {
         self.writable()?;
         let found = fs::fstat(&self.fd).map_err(|errno| self.reason(errno, len))?;
         let (before, taken) = (found.st_size as u64, found.st_blocks as u64 * 512);
-        let asked = len.saturating_sub(before);
+        let asked = asked_room(len, before);
         // ext4 reserves what there is before it says that it is not enough. Meanwhile nobody else could write.
         if let Some(free) = self.free().filter(|free| len.saturating_sub(taken) > *free) {
             return Err(Reason::Full {

@@ -4,7 +4,7 @@ use super::names::Inode;
 use super::state::State;
 use super::{Call, SimulatedDisk, whole};
 use crate::error::{DiskError, Extent, Operation, Reason};
-use crate::interface::{Access, File};
+use crate::interface::{Access, File, asked_room};
 use crate::whole::{read_whole, write_whole};
 use rustix::io::Errno;
 use std::io::IoSlice;
@@ -145,7 +145,7 @@ impl File for SimulatedFile {
                 let free = state.free();
                 let content = state.content(self.inode);
                 if let Some(free) = free.filter(|free| content.fitting(0, len, *free) < len) {
-                    let asked = len.saturating_sub(content.len());
+                    let asked = asked_room(len, content.len());
                     return Err(Reason::Full {
                         asked,
                         free: Some(free),
