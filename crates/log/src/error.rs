@@ -36,6 +36,18 @@ pub enum LogError {
         /// The file.
         path: PathBuf,
     },
+    /// A directory has files that are no database's.
+    #[error(
+        "{} has {}, which no Eris database has: choose an empty directory, or a new one",
+        directory.display(),
+        path.display()
+    )]
+    OtherFiles {
+        /// The directory.
+        directory: PathBuf,
+        /// One of them.
+        path: PathBuf,
+    },
     /// It belongs to another database.
     #[error("{} belongs to another database", path.display())]
     OfAnother {

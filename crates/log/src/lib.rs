@@ -22,6 +22,7 @@
 
 mod buffers;
 mod bytes;
+mod directory;
 mod error;
 mod file;
 mod group;
@@ -32,10 +33,11 @@ mod writer;
 
 pub use buffers::{Entry, LogBuffer};
 pub use bytes::{BadBytes, Bytes, put_bytes, put_number};
+pub use directory::{Manifest, OpenLog, open_log};
 pub use error::LogError;
 pub use file::FORMAT;
 pub use group::{Group, Record};
 pub use place::{DatabaseId, Place};
-pub use reader::{Cut, LogRead, LogStart, read_log, remove_others};
+pub use reader::{Cut, LogRead, LogStart, read_log};
 pub use room::{NoRoom, Purpose, ReservedRoom, Room};
 pub use writer::{LastGroup, LogEnd, LogSettings, LogWriter, RECORD_BYTES, Written};

@@ -37,6 +37,8 @@ pub struct LogStart {
 pub struct LogRead {
     /// Where it ends.
     pub end: LogEnd,
+    /// The files that it is in.
+    pub files: Vec<u64>,
     /// Whether it was closed: then nothing is missing.
     pub is_closed: bool,
     /// What was left of a group that was never whole.
@@ -72,7 +74,9 @@ pub fn read_log<E: From<LogError>>(
         next_file: next_file(disk, start.file)?,
         last: None,
     };
+    let mut files = Vec::new();
     loop {
+        files.push(end.file);
         let file = LogFile::open(disk, database, end.file, Access::Read)?;
         let path = file.file.path().to_owned();
         let mut bytes = vec![0; file.length as usize];
@@ -143,6 +147,7 @@ pub fn read_log<E: From<LogError>>(
         });
         return Ok(LogRead {
             end,
+            files,
             is_closed,
             cut,
         });

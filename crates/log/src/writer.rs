@@ -189,6 +189,11 @@ impl LogWriter {
         &self.room
     }
 
+    /// The number of the file in use.
+    pub(crate) fn file_number(&self) -> u64 {
+        self.file.number
+    }
+
     /// What it has written.
     pub fn written(&self) -> Written {
         self.written

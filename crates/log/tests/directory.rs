@@ -1,0 +1,214 @@
+//! Opening a directory: a database is there or not, whatever happens while it is made; what is no database stays as it is.
+
+use eris_disk::{Disk, Fault, Operation, RealDisk, SimulatedDisk};
+use eris_log::{DatabaseId, Entry, FORMAT, LogError, LogSettings, OpenLog, open_log};
+use eris_types::Timestamp;
+use std::io::IoSlice;
+use std::path::Path;
+use std::sync::Arc;
+
+const SMALL: LogSettings = LogSettings { file_bytes: 4096 };
+
+fn open(disk: &SimulatedDisk, id: u8) -> Result<(OpenLog, Vec<u64>), LogError> {
+    let mut seen = Vec::new();
+    let new = DatabaseId([id; 16]);
+    let open = open_log::<LogError>(Arc::new(disk.clone()), new, 1, SMALL, |group| {
+        seen.extend(
+            group
+                .records()
+                .map(|record| record.expect("it is whole").at.0),
+        );
+        Ok(())
+    })?;
+    Ok((open, seen))
+}
+
+fn commit(open: &mut OpenLog, at: u64) -> Result<(), LogError> {
+    open.buffers[0].push(Entry {
+        at: Timestamp(at),
+        body: vec![7; 100],
+        room: None,
+    });
+    open.writer.step(Timestamp(at)).map(drop)
+}
+
+/// What a process has done: whether the database was there for it, and how many commits were acknowledged.
+fn process(disk: &SimulatedDisk, id: u8, commits: u64) -> (Option<DatabaseId>, u64, Vec<u64>) {
+    let Ok((mut open, seen)) = open(disk, id) else {
+        return (None, 0, Vec::new());
+    };
+    let first = seen.len() as u64;
+    let mut done = first;
+    for at in first + 1..=first + commits {
+        if commit(&mut open, at).is_err() {
+            break;
+        }
+        done = at;
+    }
+    (Some(open.manifest.database), done, seen)
+}
+
+#[test]
+fn a_database_is_made_or_not_whatever_happens() {
+    let count = |disk: &SimulatedDisk| -> u64 {
+        Operation::ALL
+            .iter()
+            .map(|kind| disk.counts().of(*kind))
+            .sum()
+    };
+    let disk = SimulatedDisk::new(3);
+    process(&disk, 1, 5);
+    for nth in 1..=count(&disk) {
+        for fault in [Fault::at(nth), Fault::at(nth).stop()] {
+            let disk = SimulatedDisk::new(nth);
+            disk.plan(fault);
+            let (made, done, _) = process(&disk, 1, 5);
+            for found in [disk.kill(), disk.crash(), disk.crash()] {
+                let (open, seen) =
+                    open(&found, 2).unwrap_or_else(|error| panic!("operation {nth}: {error}"));
+                let database = open.manifest.database;
+                if let Some(made) = made {
+                    assert_eq!(database, made, "operation {nth}");
+                    assert!(seen.len() as u64 >= done, "operation {nth}");
+                }
+                assert!(seen.iter().copied().eq(1..=seen.len() as u64));
+                drop(open);
+                // And whoever comes next finds the same.
+                let (id, _, again) = process(&found, 3, 0);
+                assert_eq!((id, again), (Some(database), seen));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_database_is_opened_again_and_again_whatever_happens() {
+    for seed in 0..300u64 {
+        let mut disk = SimulatedDisk::new(seed);
+        let (mut id, mut done) = (None, 0);
+        for life in 0..6u8 {
+            let nth = 1 + (seed * 7 + u64::from(life) * 13) % 60;
+            match (seed + u64::from(life)) % 3 {
+                0 => disk.plan(Fault::at(nth)),
+                1 => disk.plan(Fault::at(nth).stop()),
+                _ => {}
+            }
+            let (now, committed, seen) = process(&disk, life + 1, 6);
+            if let Some(now) = now {
+                assert_eq!(*id.get_or_insert(now), now, "seed {seed}: another database");
+                assert!(seen.len() as u64 >= done, "seed {seed}: commits are lost");
+                done = committed;
+            }
+            disk = if seed % 2 == 0 {
+                disk.crash()
+            } else {
+                disk.kill()
+            };
+        }
+    }
+}
+
+#[test]
+fn whoever_comes_second_is_told_who_has_it() {
+    let disk = SimulatedDisk::new(1);
+    let first = open(&disk, 1).unwrap();
+    let error = open(&disk, 2).unwrap_err().to_string();
+    assert!(error.contains(&std::process::id().to_string()), "{error}");
+    drop(first);
+    open(&disk, 2).unwrap();
+}
+
+#[test]
+fn what_is_no_database_is_not_touched() {
+    let all = |disk: &SimulatedDisk| {
+        let kinds = [
+            Operation::Create,
+            Operation::Write,
+            Operation::Remove,
+            Operation::Rename,
+            Operation::CreateDirectory,
+            Operation::Lock,
+        ];
+        kinds.map(|kind| disk.counts().of(kind))
+    };
+    let put = |disk: &SimulatedDisk, path: &str, bytes: &[u8]| {
+        let path = Path::new(path);
+        if let Some(above) = path.parent() {
+            disk.create_directory(above).unwrap();
+        }
+        let file = disk.create(path).unwrap();
+        file.write_at(&[IoSlice::new(bytes)], 0).unwrap();
+    };
+    for path in ["letter.txt", "log/letter.txt", "data/eris.db", "log/1.log"] {
+        let disk = SimulatedDisk::new(1);
+        put(&disk, path, b"Dear Eris");
+        let before = all(&disk);
+        let error = open(&disk, 1).unwrap_err();
+        assert!(
+            matches!(error, LogError::OtherFiles { .. }),
+            "{path}: {error}"
+        );
+        assert_eq!(all(&disk), before, "{path}");
+    }
+    // A manifest that is none, of a later format, or damaged: the lock is all that is taken.
+    let whole = SimulatedDisk::new(1);
+    drop(open(&whole, 1).unwrap());
+    let file = whole
+        .open(Path::new("eris.db"), eris_disk::Access::Read)
+        .unwrap();
+    let mut bytes = vec![0; file.len().unwrap() as usize];
+    file.read_at(&mut bytes, 0).unwrap();
+    let changed = |at: usize, to: u8| {
+        let mut bytes = bytes.clone();
+        bytes[at] = to;
+        bytes
+    };
+    let later = (FORMAT + 1) as u8;
+    for (bytes, is_right) in [
+        (
+            b"Dear Eris".to_vec(),
+            (|e| matches!(e, LogError::Foreign { .. })) as fn(&LogError) -> bool,
+        ),
+        (Vec::new(), |e| matches!(e, LogError::Foreign { .. })),
+        (changed(8, later), |e| matches!(e, LogError::Newer { .. })),
+        (changed(20, 9), |e| matches!(e, LogError::Damaged { .. })),
+        (changed(60, 9), |e| matches!(e, LogError::Damaged { .. })),
+        (bytes[..40].to_vec(), |e| {
+            matches!(e, LogError::Damaged { .. })
+        }),
+        ([&bytes[..], b"more"].concat(), |e| {
+            matches!(e, LogError::Damaged { .. })
+        }),
+    ] {
+        let disk = SimulatedDisk::new(1);
+        put(&disk, "eris.db", &bytes);
+        let before = all(&disk);
+        let error = open(&disk, 1).unwrap_err();
+        assert!(is_right(&error), "{error}");
+        let after = all(&disk);
+        assert_eq!(after[2..5], before[2..5], "{error}");
+    }
+}
+
+#[test]
+fn a_real_directory_has_a_database() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("new/one");
+    let new = DatabaseId([5; 16]);
+    let open = |commits: std::ops::Range<u64>| {
+        let disk = RealDisk::new(&path);
+        let mut seen = 0;
+        let mut open = open_log::<LogError>(Arc::new(disk), new, 1, SMALL, |group| {
+            seen += group.records().count();
+            Ok(())
+        })
+        .unwrap();
+        for at in commits {
+            commit(&mut open, at).unwrap();
+        }
+        seen
+    };
+    assert_eq!(open(1..100), 0);
+    assert_eq!(open(100..150), 99);
+    assert_eq!(open(0..0), 149);
+}
