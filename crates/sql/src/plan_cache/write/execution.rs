@@ -145,8 +145,8 @@ impl<'a> Execution<'a> {
             return Ok(written);
         }
         // Which of the keys another row has decides.
-        let found = rows.get(&self.key_of(&new), Arc::default(), Newest::Applied);
-        let found = found.await?;
+        let key = self.key_of(&new);
+        let found = rows.get(&key, Arc::default(), Newest::Applied).await?;
         match (found.of.is_empty(), conflict) {
             (false, Conflict::Nothing) => Ok(self.nothing()),
             _ => Err(Stop::NotShort(NotShort::InTheWay)),
