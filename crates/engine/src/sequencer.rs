@@ -12,8 +12,9 @@
 //! read they hold their snapshot. The *horizon* stays at or before the oldest that is held. Nobody can see what was
 //! deleted before the horizon.
 //!
-//! Where the database outlives its process, a commit is *applied* first, when its owners have stamped its rows, and
-//! visible once it is *durable*, too: nobody is shown what a crash can take back (docs/decisions/0034).
+//! Where commits are flushed, a commit is *applied* first, when its owners have stamped its rows, and visible once it
+//! is *durable*, too: nobody is shown what a crash can take back (docs/decisions/0034). Simulations flush; no engine
+//! has a log yet, and there all that is applied is visible.
 //!
 //! ```text
 //!        durable = visible    applied       next
@@ -63,8 +64,8 @@ pub(crate) struct Sequencer {
     next: Sequence,
     /// Those that have finished, and what is applied.
     order: CommitOrder,
-    /// Up to where commits are durable; `u64::MAX` where nobody waits for that. Written by the log writer alone, and
-    /// only upwards, after it has flushed.
+    /// Up to where commits are durable; `u64::MAX` where nobody waits for that. Written by who flushes alone, and only
+    /// upwards, after a flush.
     durable: AtomicU64,
     /// Writers that wait until their timestamp is visible.
     waiting: Waiting,
@@ -115,11 +116,13 @@ impl Sequencer {
     }
 
     /// From now on commits become visible when they are durable. All that are applied are so already.
+    #[cfg(test)]
     pub fn wait_for_flushes(&self) {
         self.durable.store(self.order.visible(), SeqCst);
     }
 
     /// Commits up to here are durable.
+    #[cfg(test)]
     pub fn set_durable(&self, through: Timestamp) {
         self.durable.store(through.0, SeqCst);
         self.waiting.wake(|| self.newest_visible());

@@ -6,8 +6,8 @@
 //! owner 2 ─ · t7 ─────▶ ┘
 //! ```
 //!
-//! Each owner has a buffer of its own and appends without a latch. It says what a commit did before the commit counts as
-//! complete. So whoever has read up to where commits are complete finds all that they have said.
+//! Each owner has a buffer of its own and appends without a latch. It says what a commit did before the commit counts
+//! as complete. So whoever has read up to where commits are complete finds all that they have said.
 
 use crate::room::ReservedRoom;
 use crossbeam_channel::{Receiver, Sender, unbounded};

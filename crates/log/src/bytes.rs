@@ -1,7 +1,7 @@
 //! Numbers as bytes: what records are made of.
 //!
-//! A number is written seven bits a byte, the low ones first; the highest bit says that there are more. So small numbers,
-//! which nearly all are, take one byte.
+//! A number is written seven bits a byte, the low ones first; the highest bit says that there are more. So small
+//! numbers, which nearly all are, take one byte.
 
 /// Bytes that do not mean what they should.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

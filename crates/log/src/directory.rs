@@ -10,8 +10,8 @@
 //! manifest   "ERISDB\n\0" ▪ format: 4 ▪ zeros: 4 ▪ database: 16 ▪ log: file, group, through: 8 each ▪ checksum: 8
 //! ```
 //!
-//! A database is there from the moment when its manifest has its name. What lies there without one is left of a database
-//! that was never made, if it is nothing but what Eris makes; anything else is somebody's, and is not touched.
+//! A database is there from the moment when its manifest has its name. What lies there without one is left of a
+//! database that was never made, if it is nothing but what Eris makes; anything else is somebody's, and is not touched.
 
 use crate::buffers::LogBuffer;
 use crate::error::LogError;

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!  0  magic "EGRP"                 4
-//!  4  flags                        4    1: the log was closed behind it; 2: it goes on in the file that the record names
+//! 4  flags                        4    1: the log was closed behind it; 2: it goes on in the file that the record
+//! names
 //!  8  its number                   8    one more than that of the group before
 //! 16  through                      8    all commits up to this timestamp are in it, or in groups before
 //! 24  length of the records        8

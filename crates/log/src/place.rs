@@ -1,7 +1,8 @@
 //! Checksums that know where they are.
 //!
 //! Files are recycled, copied and restored. So a checksum is of the bytes *and* of their place: the database, the file
-//! and the offset. What was right in another place, or in an older use of the file, is not taken for what should be here.
+//! and the offset. What was right in another place, or in an older use of the file, is not taken for what should be
+//! here.
 
 use std::fmt;
 use std::hash::Hasher;

@@ -8,8 +8,8 @@
 //! torn. What is no whole group ends the log; if a whole group follows, there or in a later file, it is damage. A file
 //! says when the log goes on in another one, so a file that is missing is missed.
 //!
-//! What cannot be told apart from a torn group: damage of exactly the last group of a log that was not closed. So whoever
-//! reads says what was cut off.
+//! What cannot be told apart from a torn group: damage of exactly the last group of a log that was not closed. So
+//! whoever reads says what was cut off.
 
 use crate::bytes::Bytes;
 use crate::error::LogError;

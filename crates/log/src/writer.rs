@@ -8,8 +8,8 @@
 //! ```
 //!
 //! It is a state machine that somebody steps: a thread, or a test. One group is under way at a time. While it is
-//! flushed, others gather. A flush that has failed is never tried again: the kernel may have thrown the pages away, and a
-//! second one would succeed without them. So the log ends there, and what its end is, the next start finds out.
+//! flushed, others gather. A flush that has failed is never tried again: the kernel may have thrown the pages away, and
+//! a second one would succeed without them. So the log ends there, and what its end is, the next start finds out.
 
 use crate::buffers::{Buffers, Entry, LogBuffer};
 use crate::bytes::put_number;
@@ -290,8 +290,8 @@ impl LogWriter {
         Ok(())
     }
 
-    /// Sees to it that there is room for what others will say: makes the next file before the present one is full. To be
-    /// called when nobody waits for a flush.
+    /// Sees to it that there is room for what others will say: makes the next file before the present one is full. To
+    /// be called when nobody waits for a flush.
     ///
     /// # Errors
     /// The disk has no room. What was reserved is kept, and who wants more is told.

@@ -1,4 +1,5 @@
-//! Opening a directory: a database is there or not, whatever happens while it is made; what is no database stays as it is.
+//! Opening a directory: a database is there or not, whatever happens while it is made; what is no database stays as it
+//! is.
 
 use eris_disk::{Disk, Fault, Operation, RealDisk, SimulatedDisk};
 use eris_log::{DatabaseId, Entry, FORMAT, LogError, LogSettings, OpenLog, open_log};

@@ -190,8 +190,8 @@ impl Superseded {
         }
     }
 
-    /// Keys of a range that were removed behind a snapshot, and the rows that they have at it, in the order of keys. Some
-    /// of them may have other rows by now.
+    /// Keys of a range that were removed behind a snapshot, and the rows that they have at it, in the order of keys.
+    /// Some of them may have other rows by now.
     pub fn removed_in<'a>(
         &'a self,
         keys: &'a KeyRange,
