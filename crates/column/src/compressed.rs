@@ -32,7 +32,7 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 /// Symbols of a table, at most.
-pub(crate) const SYMBOLS: usize = 255;
+const SYMBOLS: usize = 255;
 
 #[derive(Debug)]
 pub(crate) struct Compressed {

@@ -38,8 +38,19 @@ impl Outcomes {
                         check_sound(&chunk, column);
                     }
                 }
-                Err(error) => *self.errors.entry(error.to_string()).or_default() += 1,
+                Err(error) => *self.errors.entry(kind(&error)).or_default() += 1,
             }
+        }
+    }
+}
+
+/// What is wrong, without the numbers.
+fn kind(error: &FormError) -> String {
+    match error {
+        FormError::Damaged(damage) => damage.to_string(),
+        other => {
+            let name = |letter: &char| letter.is_alphabetic();
+            format!("{other:?}").chars().take_while(name).collect()
         }
     }
 }
@@ -118,6 +129,44 @@ fn random_places_of_large_forms() {
     println!("{outcomes:#?}");
     assert!(outcomes.columns > damaged_chunks / 30, "{outcomes:?}");
     assert!(outcomes.errors.len() > 15, "{outcomes:?}");
+}
+
+/// A dictionary of the chunk has the strings of its rows, each once.
+#[test]
+fn dictionaries_with_strings_too_many() {
+    let rows = 5000;
+    let text = |row: usize| {
+        Some(format!(
+            "like {}",
+            if row == 3 { 9 } else { row * 7919 % 991 % 9 }
+        ))
+    };
+    let texts: Vec<_> = (0..rows).map(text).collect();
+    let column: Column = (Arc::new(string_array(&texts)), None);
+    let form = form(&encode(&column), 0);
+    let damage = |form: &[u8]| {
+        read(form, column.0.data_type(), rows)
+            .map_err(|error| kind(&error))
+            .err()
+    };
+    assert_eq!(damage(&form), None);
+    let mut twice = form.clone();
+    let place = form
+        .windows(6)
+        .position(|text| text == b"like 3")
+        .expect("a view");
+    twice[place + 5] = b'4';
+    assert_eq!(
+        damage(&twice).as_deref(),
+        Some("a string that is there twice")
+    );
+    // The only row of its string gets another one.
+    let mut damages = (0..form.len() * 8).map(|bit| {
+        let mut other = form.clone();
+        other[bit / 8] ^= 1 << (bit % 8);
+        damage(&other)
+    });
+    assert!(damages.any(|damage| damage.as_deref() == Some("a string that no row has")));
 }
 
 /// Bytes that say that very much follows ask for no memory.

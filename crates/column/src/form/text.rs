@@ -16,7 +16,7 @@ use super::error::{FormError, ensure};
 use super::reader::FormReader;
 use super::writer::FormWriter;
 use super::{integers, kinds, packed};
-use crate::compressed::{Compressed, SYMBOLS, TEXT};
+use crate::compressed::{Compressed, TEXT};
 use crate::object_memory::ObjectMemory;
 use crate::packed::Packed;
 use crate::resident;
@@ -214,7 +214,6 @@ fn read_compressed<T: StringKind>(
     home: ObjectMemory<'_>,
 ) -> Result<(Strings<T>, ZoneRange), FormError> {
     let count = usize::from(form.byte()?);
-    ensure(count <= SYMBOLS, "more symbols than there are codes")?;
     let mut symbols = Vec::with_capacity(count);
     for _ in 0..count {
         symbols.push(form.array()?);
