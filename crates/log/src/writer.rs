@@ -7,6 +7,8 @@
 //!                                                                failed: nothing is written any more
 //! ```
 //!
+//! Why there is one: docs/decisions/0035.
+//!
 //! It is a state machine that somebody steps: a thread, or a test. One group is under way at a time. While it is
 //! flushed, others gather. A flush that has failed is never tried again: the kernel may have thrown the pages away, and
 //! a second one would succeed without them. So the log ends there, and what its end is, the next start finds out.
