@@ -146,10 +146,11 @@ fn joins_of_every_kind_answer_the_same_when_they_spill() {
 fn a_join_on_one_key_alone_ends_as_a_merge() {
     block_on(async {
         let (database, seed) = (database(1, 2), seed());
-        let side = |rows: u32| {
+        // The few are taken for many, so the many are kept.
+        let side = |numbers: u32, every: u32| {
             format!(
-                "(SELECT i / 1000000 AS k, i AS v, i * 2 AS w, 'text ' || i AS t \
-                  FROM generate_series(1, {rows}) AS s(i))"
+                "(SELECT i / 10000000 AS k, i AS v, i * 2 AS w, 'text ' || i AS t \
+                  FROM generate_series(1, {numbers}) AS s(i) WHERE i % {every} = 0)"
             )
         };
         let joins: Vec<String> = ["JOIN", "LEFT JOIN", "FULL JOIN"]
@@ -158,8 +159,8 @@ fn a_join_on_one_key_alone_ends_as_a_merge() {
                 format!(
                     "SELECT count(*), sum(a.v), sum(b.v), max(a.t) FROM {} a {kind} {} b \
                      ON a.k = b.k AND a.w <> b.v",
-                    side(200_000),
-                    side(6)
+                    side(200_000, 1),
+                    side(4_200_000, 700_000)
                 )
             })
             .collect();
