@@ -245,10 +245,12 @@ fn is_database(disk: &dyn Disk) -> Result<bool, LogError> {
     if names.contains(Path::new(MANIFEST).as_os_str()) {
         return Ok(true);
     }
-    let ours = |entry: &Entry| match (entry.name.to_str(), entry.kind) {
-        (Some(NEXT_MANIFEST | LOCK), EntryKind::File(_)) => true,
-        (Some(DIRECTORY), EntryKind::Directory) => true,
-        _ => false,
+    let ours = |entry: &Entry| {
+        matches!(
+            (entry.name.to_str(), entry.kind),
+            (Some(NEXT_MANIFEST | LOCK), EntryKind::File(_))
+                | (Some(DIRECTORY), EntryKind::Directory)
+        )
     };
     let mut foreign: Option<PathBuf> = (entries.iter())
         .find(|entry| !ours(entry))

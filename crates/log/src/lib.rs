@@ -9,7 +9,7 @@
 //! ```
 //!
 //! An owner appends what a commit does to a buffer of its own, without a latch, before the commit counts as complete.
-//! The [`LogWriter`] gathers the buffers into [groups](group). A group ends at a timestamp up to which all commits are
+//! The [`LogWriter`] gathers the buffers into groups. A group ends at a timestamp up to which all commits are
 //! complete everywhere. So a statement over many owners and objects is in the log whole or not at all, and whoever
 //! reads a log to any of its groups has the database as it was at that moment. (SiloR has epochs for that; timestamps
 //! without gaps are epochs of one commit.)
