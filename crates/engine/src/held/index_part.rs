@@ -226,8 +226,15 @@ impl Partition {
             .collect())
     }
 
-    /// Enters some rows of a chunk into an index that is being built; `None` if it is gone.
-    pub fn build(&mut self, id: u32, chunk: &Chunk, from: usize) -> Option<Result<(), IndexError>> {
+    /// Enters some rows of a chunk into an index that is being built; `None` if it is gone. A row that was given away and
+    /// has come back is in two chunks: it is left to those that come `later`, for an index has each row once.
+    pub fn build(
+        &mut self,
+        id: u32,
+        chunk: &Chunk,
+        later: &[Arc<Chunk>],
+        from: usize,
+    ) -> Option<Result<(), IndexError>> {
         let part = self.secondary.iter_mut().find(|part| part.index.id == id)?;
         let next = part.next.as_mut()?;
         let to = (from + SLICE_ROWS).min(chunk.rows());
@@ -241,15 +248,30 @@ impl Partition {
             chunk.columns(),
             &rows,
         );
+        let ids = chunk.ids();
+        let later: Vec<&Arc<Chunk>> = (later.iter())
+            .filter(|other| may_have(other, ids.get(from), ids.get(to - 1)))
+            .collect();
+        let is_later = |row: &usize| {
+            let id = ids.get(*row);
+            later.iter().any(|other| other.ids().position(id).is_some())
+        };
         // Ids of neighbouring rows are not always consecutive.
         let mut at = from;
         while at < to {
-            let first = chunk.ids().get(at);
+            let first = ids.get(at);
             let mut end = to;
-            if chunk.ids().get(to - 1) != first.plus(to - 1 - at) {
+            if ids.get(to - 1) != first.plus(to - 1 - at) {
                 end = (at + 1..to)
-                    .find(|&row| chunk.ids().get(row) != first.plus(row - at))
+                    .find(|&row| ids.get(row) != first.plus(row - at))
                     .unwrap_or(to);
+            }
+            if !later.is_empty() {
+                if is_later(&at) {
+                    at += 1;
+                    continue;
+                }
+                end = (at + 1..end).find(is_later).unwrap_or(end);
             }
             let values = values.part(at - from..end - from);
             if let Err(error) = next.insert(&values, first) {
@@ -286,6 +308,12 @@ impl Partition {
     pub fn drop_index(&mut self, id: u32) {
         self.secondary.retain(|part| part.index.id != id);
     }
+}
+
+/// Whether a chunk may have rows between two.
+fn may_have(chunk: &Chunk, first: RowId, last: RowId) -> bool {
+    let ids = chunk.ids();
+    ids.rows() > 0 && ids.get(0) <= last && ids.get(ids.rows() - 1) >= first
 }
 
 /// The values that an index is of, in some rows of a chunk.

@@ -5,17 +5,19 @@
 //! A seed replays a failure: `ERIS_SEED=17 cargo test --release -p eris-engine simulations::indexes`.
 
 use crate::clients::engine::Engine;
-use crate::simulations::simulated::{Simulated, for_seeds, move_keys};
+use crate::simulations::simulated::{Simulated, for_seeds, move_keys, turn};
 use crate::{EngineError, HeldSnapshot, IndexKind, Partitioning};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringViewArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use eris_aeu::Random;
+use eris_aeu::{Faults, Random};
 use eris_fragment::*;
+use eris_numa::Topology;
 use eris_types::{AeuId, ColumnId, ObjectId, RowId};
 use futures::StreamExt;
 use std::cell::RefCell;
+use std::collections::HashSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -393,4 +395,69 @@ fn simulate(seed: u64) {
 #[test]
 fn indexes_find_what_scans_find_whatever_the_schedule() {
     for_seeds(200, simulate);
+}
+
+/// Rows that were given away and have come back are in two chunks of their owner. An index that is built then must have
+/// each of them once: a second entry cuts off the rows of the same value between the two.
+#[test]
+fn rows_that_have_come_back_are_entered_once() {
+    let mut simulated = Simulated::new(1, Topology::fake(1, 2), Faults::default());
+    let engine = simulated.engine.clone();
+    let key = [ColumnId(0)];
+    let object = engine.create_with_key("t", schema(), Partitioning::Size, &key);
+    let object = object.unwrap();
+    let mut client = Client {
+        engine: engine.clone(),
+        object,
+        keyed: true,
+        next: Rc::default(),
+        held: Vec::new(),
+        random: Random::new(1),
+    };
+    // What was given away is not collected meanwhile.
+    let held = Rc::new(RefCell::new(Vec::new()));
+    let holding = held.clone();
+    simulated.client(async move {
+        let engine = client.engine.clone();
+        let rows = client.batch((0..2_000).collect());
+        let mut writer = engine.writer(object).unwrap();
+        writer.append(rows).await.unwrap();
+        writer.commit().await.unwrap();
+        holding.borrow_mut().push(engine.hold());
+        for to in [AeuId(1), AeuId(0), AeuId(1), AeuId(0)] {
+            let moved = engine.move_keys(object, 100, 900, to).await.unwrap();
+            assert!(moved.linked > 0 || moved.keys == 0, "{moved:?}");
+            // Until their entries are in a tree of the new owner's.
+            for _ in 0..5_000 {
+                turn().await;
+            }
+        }
+        for column in 0..3 {
+            let columns = [ColumnId(column)];
+            let made = engine.create_index(object, &columns, IndexKind::Ordered, Arc::default());
+            made.await.unwrap();
+        }
+        for _ in 0..50 {
+            client.compare().await;
+        }
+    });
+    simulated.run();
+    for owner in simulated.owners() {
+        let partition = &owner.partitions[&object];
+        let segments = partition.segments.iter();
+        let chunks = segments.flat_map(|segment| segment.chunks_of_rows());
+        let rows = chunks.flat_map(|chunk| {
+            let rows = 0..chunk.rows();
+            rows.map(|row| chunk.ids().get(row)).collect::<Vec<_>>()
+        });
+        let rows: HashSet<RowId> = rows.collect();
+        let entries = partition.secondary[0]
+            .usable()
+            .expect("nothing has come since");
+        assert_eq!(entries.entries(), rows.len(), "of different keys");
+    }
+    held.borrow_mut().clear();
+    simulated.drop_object(object);
+    drop(engine);
+    simulated.end();
 }

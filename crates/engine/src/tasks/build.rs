@@ -51,7 +51,7 @@ impl BuildTask {
                 Err(error) => self.rejected(error, owner, cx),
             };
         };
-        let Some(chunk) = chunks.last() else {
+        let Some((chunk, later)) = chunks.split_last() else {
             partition.finish_build(self.index.id);
             if let Some(asked) = self.asked {
                 asked.answer(Done, cx);
@@ -59,7 +59,7 @@ impl BuildTask {
             return Slice::Done;
         };
         self.object.panic_if_poisoned();
-        match partition.build(self.index.id, chunk, self.from) {
+        match partition.build(self.index.id, chunk, later, self.from) {
             Some(Ok(())) => {
                 self.from += SLICE_ROWS;
                 if self.from >= chunk.rows() {
