@@ -226,8 +226,8 @@ impl Partition {
             .collect())
     }
 
-    /// Enters some rows of a chunk into an index that is being built; `None` if it is gone. A row that was given away and
-    /// has come back is in two chunks: it is left to those that come `later`, for an index has each row once.
+    /// Enters some rows of a chunk into an index that is being built; `None` if it is gone. A row that was given away
+    /// and has come back is in two chunks: it is left to those that come `later`, for an index has each row once.
     pub fn build(
         &mut self,
         id: u32,
