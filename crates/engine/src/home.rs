@@ -60,6 +60,7 @@ impl Home for Engine {
             schema,
             partitioning,
             key,
+            is_temporary: _,
         } = definition;
         let created = self.create_with_key(&name, schema, partitioning, &key);
         Box::pin(ready(created))

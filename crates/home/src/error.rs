@@ -142,4 +142,29 @@ pub enum HomeError {
         /// The panic's message.
         message: String,
     },
+    /// There is no room on the disk for what a statement does.
+    #[error("{table}: the disk has no room for {bytes} more bytes of the log in {directory}")]
+    DiskFull {
+        /// The table, or what is defined.
+        table: String,
+        /// How many are missing.
+        bytes: u64,
+        /// Where the log is.
+        directory: String,
+    },
+    /// The disk failed before: nothing can be written any more.
+    #[error("nothing can be written any more, for the log has failed: {reason}")]
+    LogFailed {
+        /// What has failed.
+        reason: String,
+    },
+    /// The disk failed while a commit was being made durable.
+    #[error("whether the commit outlives this process is open, for the log has failed: {reason}")]
+    FateOpen {
+        /// What has failed.
+        reason: String,
+    },
+    /// The database cannot be opened.
+    #[error("{0}")]
+    Open(String),
 }

@@ -1,9 +1,10 @@
 //! The trait that every home of tables has.
 
 use crate::{
-    Balancer, Balancing, Budget, Found, HeldSnapshot, HomeError, HugePages, Inspection, KeyIndexes,
-    KeyOrders, Newest, NodeDescription, ObjectDefinition, ObjectStatistics, Ownership,
-    ReadBandwidth, SecondaryIndexes, SingleRows, Traffic, Usage, WorkerDescription, Write,
+    Balancer, Balancing, Budget, Definitions, Found, HeldSnapshot, HomeError, HugePages,
+    Inspection, KeyIndexes, KeyOrders, Newest, NodeDescription, ObjectDefinition, ObjectStatistics,
+    Ownership, ReadBandwidth, SecondaryIndexes, SingleRows, Traffic, Usage, WorkerDescription,
+    Write,
 };
 use arrow_array::ArrayRef;
 use eris_fragment::Executor;
@@ -152,6 +153,11 @@ pub trait Home: Executor {
 
     /// Which worker has what.
     fn ownership(&self) -> Option<&dyn Ownership> {
+        None
+    }
+
+    /// Definitions that outlive the process. Without them all ends with it.
+    fn definitions(&self) -> Option<&dyn Definitions> {
         None
     }
 

@@ -14,7 +14,7 @@
 //!    │       describes itself                                     │
 //!    ├────────────────────────────────────────────────────────────┤
 //!    │ SingleRows · SecondaryIndexes · KeyOrders · KeyIndexes ·   │  a home may have these
-//!    │ Ownership · Balancer                                       │
+//!    │ Ownership · Balancer · Definitions                         │
 //!    └─────────┬──────────────────────────────────────────────────┘
 //!            engine                      later: a memory cluster
 //! ```
@@ -31,6 +31,7 @@
 #![forbid(unsafe_code)]
 
 mod balance;
+mod definitions;
 mod describe;
 mod error;
 mod home;
@@ -47,6 +48,7 @@ mod traffic;
 mod write;
 
 pub use balance::{Algorithm, Balanced, Balancer, Balancing, Moved};
+pub use definitions::{Definition, DefinitionChange, Definitions};
 pub use describe::{
     BUFFERS, ChunkInspection, ColumnChunkInspection, DictionaryInspection, Inspection,
     NodeDescription, ReadBandwidth, SegmentInspection, WorkerDescription,

@@ -14,6 +14,8 @@ pub struct ObjectDefinition {
     pub partitioning: Partitioning,
     /// Columns of which no two rows have the same values, and no row NULL. Empty: it has no key.
     pub key: Vec<ColumnId>,
+    /// Whether it ends with the process at the latest, also where others are durable.
+    pub is_temporary: bool,
 }
 
 /// How a data object is cut into partitions.

@@ -204,6 +204,7 @@ impl Unique {
             schema: Arc::new(Schema::new(fields)),
             partitioning: Partitioning::Size,
             key,
+            is_temporary: table.is_temporary(),
         });
         self.keys = Some(Arc::new(Data::new(Arc::clone(home), object.await?)));
         Ok(())
@@ -275,6 +276,7 @@ impl Table {
             schema: unruled(&definition.schema),
             partitioning: definition.partitioning,
             key: key.collect(),
+            is_temporary: definition.name.is_temporary(),
         });
         let data = Arc::new(Data::new(Arc::clone(home), object.await?));
         for unique in &mut definition.uniques {
