@@ -34,8 +34,13 @@ pub struct CommitOrder {
 impl CommitOrder {
     /// Nothing has finished; the first number is 1. `open` numbers have slots.
     pub fn new(open: u64) -> Self {
+        Self::behind(0, open)
+    }
+
+    /// All up to `last` have finished, and no other.
+    pub fn behind(last: u64, open: u64) -> Self {
         CommitOrder {
-            visible: CachePadded::new(AtomicU64::new(0)),
+            visible: CachePadded::new(AtomicU64::new(last)),
             finished: (0..open).map(|_| AtomicU64::new(0)).collect(),
             late: Lock::default(),
             late_count: AtomicUsize::new(0),

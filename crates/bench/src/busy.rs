@@ -207,6 +207,7 @@ mod tests {
             topology,
             huge_pages: HugePages::Never,
             memory_limit: Some(1 << 30),
+            database: None,
         }
     }
 

@@ -239,6 +239,7 @@ mod tests {
             topology: Topology::fake(2, 1),
             huge_pages: HugePages::Never,
             memory_limit: Some(1 << 30),
+            database: None,
         };
         let options = IndexOptions {
             parts: vec![

@@ -284,6 +284,7 @@ mod tests {
             topology: Topology::fake(1, 2),
             huge_pages: HugePages::Never,
             memory_limit: Some(256 << 20),
+            database: None,
         };
         let options = StatementOptions {
             rows: 5000,

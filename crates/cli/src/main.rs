@@ -124,6 +124,7 @@ fn run(cli: Cli, sources: Vec<Source>) -> Result<(), CliError> {
         topology,
         huge_pages: cli.huge_pages.into(),
         memory_limit: memory,
+        database: None,
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -104,6 +104,7 @@ fn run(work: Work) -> Seen {
         topology: Topology::fake(nodes, cores),
         huge_pages: HugePages::Auto,
         memory_limit: Some(MEMORY),
+        database: None,
     });
     let engine = engine.expect("two AEUs");
     // The second AEU's keys are those that nobody has.

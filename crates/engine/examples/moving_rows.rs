@@ -130,6 +130,7 @@ fn run(work: Work) -> Seen {
         topology: Topology::fake(nodes, cores),
         huge_pages: HugePages::Auto,
         memory_limit: Some(MEMORY),
+        database: None,
     });
     let engine = engine.expect("two AEUs");
     let object = block_on(load(&engine, work.is_ascending));

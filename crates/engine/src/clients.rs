@@ -7,6 +7,7 @@ pub(crate) mod create_index;
 pub(crate) mod engine;
 mod estimate;
 pub(crate) mod exchange;
+pub(crate) mod foundation;
 pub(crate) mod fragments;
 pub(crate) mod garbage;
 pub(crate) mod held_snapshot;

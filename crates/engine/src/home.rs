@@ -4,6 +4,7 @@
 //! sql ── dyn Home ──▶ Engine            statements, snapshots, statistics      this file
 //!                     ├─ Write          writers of several objects             write
 //!                     ├─ SingleRows     rows by their keys, in place           single
+//!                     ├─ Definitions    what outlives the process              definitions
 //!                     ├─ …              indexes, key orders, balancing         optional
 //!                     └─ descriptions   workers, nodes                         describe
 //! ```
@@ -11,6 +12,7 @@
 //! All work is done elsewhere. Here are only the forms that the seam asks for: futures in boxes, plain data, numbers of
 //! objects instead of what the engine has of them.
 
+mod definitions;
 mod describe;
 mod optional;
 mod single;
@@ -22,12 +24,13 @@ use crate::error::EngineError;
 use crate::settings::Settings;
 use arrow_array::ArrayRef;
 use eris_home::{
-    Balancer, Balancing, Budget, Found, HeldSnapshot, Home, HomeError, HugePages, Inspection,
-    KeyIndexes, KeyOrders, Newest, NodeDescription, ObjectDefinition, ObjectStatistics, Ownership,
-    ReadBandwidth, SecondaryIndexes, SingleRows, Traffic, Usage, WorkerDescription, Write,
+    Balancer, Balancing, Budget, Definitions, Found, HeldSnapshot, Home, HomeError, HugePages,
+    Inspection, KeyIndexes, KeyOrders, Newest, NodeDescription, ObjectDefinition, ObjectStatistics,
+    Ownership, ReadBandwidth, SecondaryIndexes, SingleRows, Traffic, Usage, WorkerDescription,
+    Write,
 };
 use eris_types::{ColumnId, ObjectId};
-use futures::future::{BoxFuture, ready};
+use futures::future::BoxFuture;
 use std::sync::Arc;
 use write::EngineWrite;
 
@@ -55,15 +58,7 @@ impl Engine {
 
 impl Home for Engine {
     fn create(&self, definition: ObjectDefinition) -> BoxFuture<'_, Result<ObjectId, HomeError>> {
-        let ObjectDefinition {
-            name,
-            schema,
-            partitioning,
-            key,
-            is_temporary: _,
-        } = definition;
-        let created = self.create_with_key(&name, schema, partitioning, &key);
-        Box::pin(ready(created))
+        Box::pin(self.create_defined(definition))
     }
 
     fn drop_object(&self, object: ObjectId) -> BoxFuture<'_, Result<(), HomeError>> {
@@ -78,7 +73,7 @@ impl Home for Engine {
         Engine::hold_applied(self)
     }
 
-    fn barrier(&self) -> BoxFuture<'_, ()> {
+    fn barrier(&self) -> BoxFuture<'_, Result<(), HomeError>> {
         Box::pin(self.barrier())
     }
 
@@ -186,6 +181,11 @@ impl Home for Engine {
 
     fn ownership(&self) -> Option<&dyn Ownership> {
         Some(self)
+    }
+
+    fn definitions(&self) -> Option<&dyn Definitions> {
+        let durability = self.shared().durability.as_ref();
+        durability.map(|_| self as &dyn Definitions)
     }
 
     fn balancer(&self, balancing: Balancing) -> Result<Option<Box<dyn Balancer>>, HomeError> {

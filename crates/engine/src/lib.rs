@@ -25,12 +25,14 @@
 
 mod balance;
 mod clients;
+mod durability;
 mod error;
 mod held;
 mod home;
 mod key_index;
 mod object;
 mod protocol;
+mod recovery;
 mod remote;
 mod sequencer;
 mod settings;
@@ -56,4 +58,4 @@ pub use error::EngineError;
 pub use held::located::Located;
 pub use key_index::measure::SegmentLoad;
 pub use key_index::shift::Shift;
-pub use settings::Settings;
+pub use settings::{DatabaseSettings, Settings, Synchronous};

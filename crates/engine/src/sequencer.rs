@@ -13,8 +13,8 @@
 //! deleted before the horizon.
 //!
 //! Where commits are flushed, a commit is *applied* first, when its owners have stamped its rows, and visible once it
-//! is *durable*, too: nobody is shown what a crash can take back (docs/decisions/0034). Simulations flush; no engine
-//! has a log yet, and there all that is applied is visible.
+//! is *durable*, too: nobody is shown what a crash can take back (docs/decisions/0034). Without a log all that is
+//! applied is visible.
 //!
 //! ```text
 //!        durable = visible    applied       next
@@ -22,7 +22,9 @@
 //!  …  t5  t6   t7   t8   t9   t10   t11  t12  ▼     t8 to t10 are being flushed; whoever writes next builds on t10
 //! ```
 //!
-//! Whoever has a write lock reads what is applied. So write locks pass on without waiting for the disk.
+//! Whoever has a write lock reads what is applied. So write locks pass on without waiting for the disk. Who flushes is
+//! woken by the first commit that is applied after it has looked. If the disk fails, nothing becomes visible any more,
+//! and whoever waits is told.
 //!
 //! No lock is on the way of a short statement. How the parts do without one is said in `eris_atomics`. So are the ways
 //! in which timestamps are drawn. Nobody lives at the home of this sequence: an owner may be busy with a scan, and no
@@ -31,11 +33,16 @@
 //!
 //! Why a timestamp is drawn so late: docs/decisions/0003.
 
+mod doorbell;
+
+pub(crate) use doorbell::Doorbell;
+
 use eris_atomics::{CommitOrder, Hold, Sequence, Snapshots, Waiting, Way, cheapest, estimate};
 use eris_home::Newest;
 use eris_numa::Topology;
 use eris_types::{NodeId, Timestamp};
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker};
 
 /// How many timestamps may be open at a time.
@@ -73,19 +80,33 @@ pub(crate) struct Sequencer {
     waiting_for_applied: Waiting,
     /// What readers hold, and the horizon.
     snapshots: Snapshots,
+    /// Wakes who flushes.
+    flusher: Doorbell,
+    /// Why nothing becomes durable any more.
+    failure: OnceLock<Arc<str>>,
 }
 
 impl Sequencer {
-    /// For writers of so many nodes, which draw in this way.
+    /// The first one of all.
+    #[cfg(test)]
     pub fn new(nodes: usize, way: Way) -> Self {
-        Sequencer {
-            next: Sequence::new(1, way, nodes, SENDERS),
-            order: CommitOrder::new(OPEN),
+        Self::begin_behind(Timestamp::ZERO, nodes, way)
+    }
+
+    /// For writers of so many nodes, which draw in this way, behind a commit up to which all are visible.
+    pub fn begin_behind(last: Timestamp, nodes: usize, way: Way) -> Self {
+        let sequencer = Sequencer {
+            next: Sequence::new(last.0 + 1, way, nodes, SENDERS),
+            order: CommitOrder::behind(last.0, OPEN),
             durable: AtomicU64::new(u64::MAX),
             waiting: Waiting::new(),
             waiting_for_applied: Waiting::new(),
             snapshots: Snapshots::new(READERS),
-        }
+            flusher: Doorbell::default(),
+            failure: OnceLock::new(),
+        };
+        sequencer.advance_horizon();
+        sequencer
     }
 
     /// Timestamps are drawn in this way from now on.
@@ -115,17 +136,38 @@ impl Sequencer {
         Timestamp(self.order.visible())
     }
 
-    /// From now on commits become visible when they are durable. All that are applied are so already.
-    #[cfg(test)]
+    /// From now on commits become visible when they are durable. All whose timestamps are drawn count as durable
+    /// already: they may be visible.
     pub fn wait_for_flushes(&self) {
-        self.durable.store(self.order.visible(), SeqCst);
+        self.durable.store(self.next.next() - 1, SeqCst);
     }
 
-    /// Commits up to here are durable.
-    #[cfg(test)]
+    /// Commits up to here are durable. Said by one thread, where commits become visible when they are.
     pub fn set_durable(&self, through: Timestamp) {
-        self.durable.store(through.0, SeqCst);
-        self.waiting.wake(|| self.newest_visible());
+        let durable = self.durable.load(SeqCst);
+        if durable < through.0 {
+            self.durable.store(through.0, SeqCst);
+            self.waiting.wake(|| self.newest_visible());
+        }
+    }
+
+    /// Who flushes waits for this: it rings when something is applied that is not durable.
+    pub fn flusher(&self) -> &Doorbell {
+        &self.flusher
+    }
+
+    /// Nothing becomes durable any more, for this reason. Whoever waits for that is told.
+    pub fn fail(&self, reason: &str) {
+        // Commits that are visible already stay so, and no others become visible.
+        self.durable.fetch_min(self.newest_visible(), SeqCst);
+        let _ = self.failure.set(reason.into());
+        self.waiting.wake(|| u64::MAX);
+        self.waiting_for_applied.wake(|| self.order.visible());
+    }
+
+    /// Why nothing becomes durable any more.
+    pub fn failure(&self) -> Option<&Arc<str>> {
+        self.failure.get()
     }
 
     /// Whether commits become visible when they are applied.
@@ -218,6 +260,7 @@ impl Sequencer {
         self.order.finish(drawn.0);
         if !self.shows_applied() {
             self.waiting_for_applied.wake(|| self.order.visible());
+            self.flusher.ring();
         }
         self.waiting.wake(|| self.newest_visible());
     }
@@ -234,14 +277,17 @@ impl Sequencer {
         timestamp <= self.applied()
     }
 
-    /// Whether `timestamp` is visible; if not, `waker` is woken once it is. One waits for a timestamp: who has drawn
-    /// it.
+    /// Whether `timestamp` is visible; if not, `waker` is woken once it is, and when it never will be. One waits for a
+    /// timestamp: who has drawn it.
     pub fn poll_visible(&self, timestamp: Timestamp, waker: &Waker) -> bool {
         if timestamp <= self.visible() {
             return true;
         }
         self.waiting.add(timestamp.0, waker);
-        // It may have become visible before the waker was in the list.
+        // It may have become visible before the waker was in the list. Nor does a failure wake who comes behind it.
+        if self.failure.get().is_some() {
+            self.waiting.wake(|| u64::MAX);
+        }
         timestamp <= self.visible()
     }
 }

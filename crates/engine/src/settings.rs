@@ -1,6 +1,8 @@
 //! What an engine is started with.
 
 use eris_numa::{HugePages, Topology};
+use std::path::PathBuf;
+use std::time::Duration;
 
 /// The machine as the engine shall use it.
 #[derive(Clone, Debug)]
@@ -11,4 +13,27 @@ pub struct Settings {
     pub huge_pages: HugePages,
     /// The memory budget in bytes; `None` for 80 % of what the machine or the control group allows.
     pub memory_limit: Option<u64>,
+    /// Where what is committed outlives the process; `None`: it ends with it.
+    pub database: Option<DatabaseSettings>,
+}
+
+/// A database on a disk.
+#[derive(Clone, Debug)]
+pub struct DatabaseSettings {
+    /// Its directory. It is made if it is not there.
+    pub directory: PathBuf,
+    /// When commits are durable.
+    pub synchronous: Synchronous,
+}
+
+/// When commits are durable.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Synchronous {
+    /// Before they are acknowledged, and visible.
+    #[default]
+    On,
+    /// So long afterwards at most. A crash takes the last ones, in their order.
+    Interval(Duration),
+    /// Some time afterwards.
+    Off,
 }

@@ -174,7 +174,7 @@ fn without_memory_it_fails_alone_and_leaves_nothing() {
             budget.set_limit(used + room);
             let error = append(engine, to, &all).unwrap_err();
             assert!(matches!(error, EngineError::OutOfMemory { .. }), "{error}");
-            block_on(engine.barrier());
+            block_on(engine.barrier()).unwrap();
         }
         budget.set_limit(ample);
         // Their Abort comes before.

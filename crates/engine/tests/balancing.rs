@@ -15,6 +15,7 @@ fn start(balancing: Balancing) -> (Engine, KeyIndex, Balancer) {
         topology: Topology::fake(2, 2),
         huge_pages: HugePages::Never,
         memory_limit: Some(256 << 20),
+        database: None,
     };
     let engine = Engine::start(settings).unwrap();
     let index = engine.create_key_index("numbers", 0..=KEYS - 1);

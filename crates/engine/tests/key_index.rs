@@ -17,6 +17,7 @@ fn engine(nodes: u16, cores: u16, memory: u64) -> Engine {
         topology: Topology::fake(nodes, cores),
         huge_pages: HugePages::Never,
         memory_limit: Some(memory),
+        database: None,
     };
     Engine::start(settings).unwrap()
 }
@@ -342,6 +343,7 @@ fn aeus_without_time_are_rejected() {
             topology: Topology::fake(1, 1),
             huge_pages: HugePages::Never,
             memory_limit: Some(64 << 20),
+            database: None,
         };
         let started = Engine::start_with_share(settings, Some(share));
         assert!(matches!(started, Err(EngineError::Start(_))), "{share}");

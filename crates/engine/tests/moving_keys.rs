@@ -193,6 +193,7 @@ fn torture(nodes: u16, cores: u16, clients: u64, seed: u64, time: Duration) -> M
         topology: Topology::fake(nodes, cores),
         huge_pages: HugePages::Never,
         memory_limit: Some(1 << 30),
+        database: None,
     };
     let engine = Engine::start(settings).unwrap();
     let index = engine.create_key_index("numbers", 0..=KEYS - 1);

@@ -49,6 +49,7 @@ fn engine() -> Option<Engine> {
         topology,
         huge_pages: HugePages::Auto,
         memory_limit: Some(512 << 20),
+        database: None,
     };
     Some(Engine::start(settings).unwrap())
 }

@@ -23,6 +23,7 @@ fn engine(topology: Topology) -> Engine {
         topology,
         huge_pages: HugePages::Auto,
         memory_limit: Some(1 << 30),
+        database: None,
     })
     .unwrap()
 }

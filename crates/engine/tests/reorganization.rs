@@ -13,6 +13,7 @@ fn engine(nodes: u16, cores: u16) -> Engine {
         topology: Topology::fake(nodes, cores),
         huge_pages: HugePages::Never,
         memory_limit: Some(1 << 30),
+        database: None,
     };
     Engine::start(settings).unwrap()
 }

@@ -38,7 +38,10 @@ pub trait Home: Executor {
 
     /// Waits until every commit that has begun here is visible. This includes those of statements that were given up
     /// meanwhile.
-    fn barrier(&self) -> BoxFuture<'_, ()>;
+    ///
+    /// # Errors
+    /// The disk has failed, so that some never will be.
+    fn barrier(&self) -> BoxFuture<'_, Result<(), HomeError>>;
 
     /// The same until they are [applied](Newest::Applied).
     fn settle(&self) -> BoxFuture<'_, ()>;

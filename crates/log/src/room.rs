@@ -36,6 +36,8 @@ pub enum NoRoom {
         /// So much was asked for.
         bytes: u64,
     },
+    /// The log has failed: nothing is written any more.
+    Failed,
 }
 
 /// The room of a log.
@@ -52,6 +54,8 @@ struct State {
     wanted: AtomicU64,
     /// Whether the disk has denied the log writer more.
     is_full: AtomicBool,
+    /// Whether the log writer writes nothing any more.
+    has_failed: AtomicBool,
 }
 
 /// Reserved bytes, until they are written or this is dropped.
@@ -68,6 +72,9 @@ impl Room {
     /// There are none. After [`NoRoom::Later`] the log writer is to be woken.
     pub fn reserve(&self, bytes: u64, purpose: Purpose) -> Result<ReservedRoom, NoRoom> {
         let state = &*self.0;
+        if state.has_failed.load(SeqCst) {
+            return Err(NoRoom::Failed);
+        }
         let reserved = state.reserved.fetch_add(bytes, SeqCst) + bytes;
         let limit = state.limit.load(SeqCst);
         let kept_back = match purpose {
@@ -97,6 +104,11 @@ impl Room {
     pub(crate) fn set_limit(&self, limit: u64, is_full: bool) {
         self.0.limit.store(limit, SeqCst);
         self.0.is_full.store(is_full, SeqCst);
+    }
+
+    /// Nothing is written any more.
+    pub(crate) fn fail(&self) {
+        self.0.has_failed.store(true, SeqCst);
     }
 
     /// The most that was asked for in vain since the last time.
@@ -150,5 +162,10 @@ mod tests {
         drop(most);
         assert_eq!(room.reserved(), 0);
         assert_eq!(room.reserve(7, Purpose::Adding).unwrap().bytes(), 7);
+        room.fail();
+        assert_eq!(
+            room.reserve(7, Purpose::Freeing).unwrap_err(),
+            NoRoom::Failed
+        );
     }
 }

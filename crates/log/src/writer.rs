@@ -222,7 +222,8 @@ impl LogWriter {
         if !entries.is_empty() {
             let group = self.group_of(&entries, applied);
             self.has_failed = true;
-            self.append(group, GroupKind::Records)?;
+            let appended = self.append(group, GroupKind::Records);
+            appended.inspect_err(|_| self.room.fail())?;
             self.has_failed = false;
             // What was reserved for them is in use now.
             drop(entries);
@@ -306,7 +307,8 @@ impl LogWriter {
             Some(next) => is_short(next) && is_short(&self.file),
         };
         let made = match needed {
-            true => self.prepare_next(wanted + GROUP_BYTES),
+            // Whoever has found too little asks again soon, with others.
+            true => self.prepare_next(2 * wanted + GROUP_BYTES),
             false => Ok(()),
         };
         self.set_limit(made.is_err());

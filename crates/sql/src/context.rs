@@ -139,10 +139,14 @@ impl StatementContext {
     }
 
     /// A statement has changed nothing, and says so: it waits until everybody may see what it has found.
-    pub async fn show_found(&self) {
+    ///
+    /// # Errors
+    /// The disk has failed, so that it will never be.
+    pub async fn show_found(&self) -> Result<(), SqlError> {
         if self.home.hold().at() < self.home.hold_applied().at() {
-            self.home.barrier().await;
+            self.home.barrier().await?;
         }
+        Ok(())
     }
 
     /// The session's variables as they were when the statement began.

@@ -40,6 +40,7 @@ fn memory_is_given_back_after_drop_failure_and_cancelling() {
         topology: Topology::fake(1, 2),
         huge_pages: HugePages::Never,
         memory_limit: Some(400 * MB),
+        database: None,
     };
     let database = Database::open(Engine::home(settings).unwrap()).unwrap();
     let session = database.session();

@@ -1,6 +1,7 @@
 //! The engine: data objects by number, and what statements share.
 
 use super::client::Client;
+use super::foundation::{Found, FoundState, Foundation, open};
 use super::shared::EngineState;
 use crate::error::EngineError;
 use crate::object::data_object::DataObject;
@@ -8,14 +9,13 @@ use crate::object::statistics::merge;
 use crate::protocol::callback::QuestionId;
 use crate::protocol::lists::Parcel;
 use crate::protocol::objects::DropObject;
-use crate::remote::Remote;
-use crate::sequencer::{Sequencer, first_way};
 use crate::settings::Settings;
 use crate::tasks::owner::Owner;
 use arrow_schema::SchemaRef;
 use eris_aeu::Runtime;
-use eris_home::{Newest, ObjectStatistics, Partitioning};
-use eris_numa::{AeuPlace, HugePages, Memory, Topology};
+use eris_disk::RealDisk;
+use eris_home::{Newest, ObjectDefinition, ObjectStatistics, Partitioning};
+use eris_numa::{AeuPlace, Memory, Topology};
 use eris_route::{BufferSizes, Router};
 use eris_telemetry::Snapshot;
 use eris_types::{AeuId, ColumnId, ObjectId, StatementId, Timestamp};
@@ -56,43 +56,43 @@ impl Engine {
         )
         .map_err(|error| start(&error))?;
         let topology = Arc::new(settings.topology);
-        let sequencer = Arc::new(Sequencer::new(topology.nodes().len(), first_way(&topology)));
-        let remote = Arc::new(Remote::new(&topology));
+        let (foundation, found) = match settings.database {
+            None => {
+                let last = Timestamp::ZERO;
+                let foundation = Foundation::new(topology, memory, settings.huge_pages, last);
+                (foundation, Found::default())
+            }
+            Some(database) => {
+                let disk = Arc::new(RealDisk::new(&database.directory));
+                let opened = open(disk, topology, memory, settings.huge_pages)?;
+                opened.start(database.synchronous)?
+            }
+        };
+        let Found { owners, shared } = found;
+        let mut owners = owners.into_iter();
         let runtime = {
-            let owner = |place: AeuPlace| owner(place.aeu, &topology, &memory, &sequencer, &remote);
-            Runtime::start_with_share(&topology, BufferSizes::default(), share, owner)
+            let owner = |place: AeuPlace| foundation.owner(place.aeu, owners.next());
+            let topology = &foundation.topology;
+            Runtime::start_with_share(topology, BufferSizes::default(), share, owner)
         }
         .map_err(|error| start(&error))?;
         let router = runtime.router().clone();
-        Ok(Engine::assemble(
-            topology,
-            memory,
-            sequencer,
-            remote,
-            router,
-            Some(runtime),
-            settings.huge_pages,
-        ))
+        Ok(Engine::assemble(foundation, router, Some(runtime), shared))
     }
 
     pub(crate) fn assemble(
-        topology: Arc<Topology>,
-        memory: Memory,
-        sequencer: Arc<Sequencer>,
-        remote: Arc<Remote>,
+        foundation: Foundation,
         router: Arc<Router<Parcel>>,
         runtime: Option<Runtime<Owner>>,
-        huge_pages: HugePages,
+        found: Option<FoundState>,
     ) -> Engine {
-        let shared = EngineState::new(
-            topology, memory, sequencer, remote, router, runtime, huge_pages,
-        );
         Engine {
-            shared: Arc::new(shared),
+            shared: Arc::new(EngineState::new(foundation, router, runtime, found)),
         }
     }
 
-    /// Makes an empty data object. `name` is for messages; names are the catalogue's business.
+    /// Makes an empty data object. `name` is for messages; names are the catalogue's business. It ends with the process:
+    /// what a durable database has, it has through its [`Home`](eris_home::Home).
     pub fn create(
         &self,
         name: &str,
@@ -118,12 +118,41 @@ impl Engine {
         Ok(id)
     }
 
+    /// The same, and where the engine is durable the object is, too, unless it is temporary.
+    pub(crate) async fn create_defined(
+        &self,
+        definition: ObjectDefinition,
+    ) -> Result<ObjectId, EngineError> {
+        let ObjectDefinition {
+            name,
+            schema,
+            partitioning,
+            key,
+            is_temporary,
+        } = definition;
+        let durability = self.shared.durability.as_ref();
+        let Some(durability) = durability.filter(|_| !is_temporary) else {
+            return self.create_with_key(&name, schema, partitioning, &key);
+        };
+        let id = self.next_object();
+        let aeus = self.shared.topology.aeus().len();
+        let object = DataObject::new(id, &name, schema, partitioning, &key, aeus)?;
+        durability.say_object(&object.stored()).await?;
+        self.shared
+            .add_object(object.durable(durability.log.clone()));
+        Ok(id)
+    }
+
     /// Drops a data object. When this returns, its memory has been given back, but for chunks that running fragments
     /// hold.
     pub async fn drop(&self, id: ObjectId) -> Result<(), EngineError> {
         // The session comes first: without one, nothing has happened.
         let client = self.shared.client()?;
-        self.shared.remove_object(id)?.set_dropped();
+        let object = self.shared.remove_object(id)?;
+        object.set_dropped();
+        if let (true, Some(durability)) = (object.is_durable, &self.shared.durability) {
+            durability.say_dropped(id);
+        }
         self.shared.garbage.forget(id);
         self.drop_at_owners(client, id).await;
         Ok(())
@@ -155,8 +184,11 @@ impl Engine {
     }
 
     /// Waits until every commit that has begun is visible, also of writers that were dropped meanwhile.
-    pub async fn barrier(&self) {
-        self.shared.barrier().await;
+    ///
+    /// # Errors
+    /// The disk has failed, so that some never will be.
+    pub async fn barrier(&self) -> Result<(), EngineError> {
+        self.shared.barrier().await
     }
 
     /// Waits until every commit that has begun is applied, whether or not it is visible: whoever has a write lock finds
@@ -265,26 +297,6 @@ impl Engine {
         let runtime = self.shared.runtime.as_ref();
         runtime.map_or_else(Snapshot::default, |runtime| runtime.telemetry().snapshot())
     }
-}
-
-/// The handler of one AEU.
-pub(crate) fn owner(
-    aeu: AeuId,
-    topology: &Arc<Topology>,
-    memory: &Memory,
-    sequencer: &Arc<Sequencer>,
-    remote: &Arc<Remote>,
-) -> Owner {
-    let memory_of_node = memory.node(topology.node_of(aeu));
-    let budget = memory.budget().clone();
-    Owner::new(
-        aeu,
-        memory_of_node,
-        budget,
-        topology.clone(),
-        sequencer.clone(),
-        remote.clone(),
-    )
 }
 
 impl fmt::Debug for Engine {

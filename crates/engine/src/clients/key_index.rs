@@ -152,7 +152,7 @@ impl fmt::Debug for KeyIndex {
 /// use eris_numa::{HugePages, Topology};
 ///
 /// let topology = Topology::fake(1, 2);
-/// let settings = Settings { topology, huge_pages: HugePages::Never, memory_limit: Some(64 << 20) };
+/// let settings = Settings { topology, huge_pages: HugePages::Never, memory_limit: Some(64 << 20), database: None };
 /// let engine = Engine::start(settings)?;
 /// let index = engine.create_key_index("numbers", 0..=999);
 /// let mut client = index.client()?;

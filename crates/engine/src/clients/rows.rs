@@ -56,7 +56,7 @@ const OFFERS: usize = 16;
 /// # use arrow_schema::{DataType, Field, Schema};
 /// # use std::sync::Arc;
 /// # let topology = Topology::fake(1, 2);
-/// # let settings = Settings { topology, huge_pages: HugePages::Never, memory_limit: Some(64 << 20) };
+/// # let settings = Settings { topology, huge_pages: HugePages::Never, memory_limit: Some(64 << 20), database: None };
 /// # let engine = Engine::start(settings)?;
 /// let field = |name| Field::new(name, DataType::Int64, true);
 /// let schema = Arc::new(Schema::new(vec![field("k"), field("v")]));
@@ -176,10 +176,11 @@ impl RowClient {
     }
 
     /// Waits until what was changed up to now is visible: what an owner has said of it must be what a snapshot says.
-    async fn see_changes(&self) {
+    async fn see_changes(&self) -> Result<(), EngineError> {
         if self.object.changed() > self.engine.snapshot() {
-            self.engine.barrier().await;
+            self.engine.barrier().await?;
         }
+        Ok(())
     }
 
     /// The owner of all these keys, if there is one.

@@ -1,8 +1,10 @@
 //! What the statements of an engine share.
 
 use super::client::Client;
+use super::foundation::{FoundState, Foundation};
 use super::garbage::Garbage;
 use super::key_index::registered::RegisteredIndex;
+use crate::durability::Durability;
 use crate::error::EngineError;
 use crate::object::data_object::DataObject;
 use crate::object::write_lock::ExclusiveWrite;
@@ -55,18 +57,32 @@ pub(crate) struct EngineState {
     next_object: AtomicU32,
     /// For statements, questions and parts of batches, so that no answer is taken for another's.
     next_callback: AtomicU64,
+    /// If what is committed outlives the process. Behind the runtime: its log is closed when nobody commits any more.
+    pub durability: Option<Durability>,
 }
 
 impl EngineState {
     pub fn new(
-        topology: Arc<Topology>,
-        memory: Memory,
-        sequencer: Arc<Sequencer>,
-        remote: Arc<Remote>,
+        foundation: Foundation,
         router: Arc<Router<Parcel>>,
         runtime: Option<Runtime<Owner>>,
-        huge_pages: HugePages,
+        found: Option<FoundState>,
     ) -> Self {
+        let Foundation {
+            topology,
+            memory,
+            sequencer,
+            remote,
+            huge_pages,
+        } = foundation;
+        let mut objects = Objects::new();
+        let mut next_object = ObjectId(1);
+        let durability = found.map(|found| {
+            next_object = found.next_object;
+            let found_objects = found.objects.into_iter();
+            objects.extend(found_objects.map(|object| (object.id, object)));
+            found.durability
+        });
         let learned = {
             let (remote, sequencer) = (Arc::clone(&remote), Arc::clone(&sequencer));
             let aeus = topology.aeus().len();
@@ -87,12 +103,13 @@ impl EngineState {
             remote,
             router,
             runtime,
-            objects: ArcSwap::default(),
+            objects: ArcSwap::from_pointee(objects),
             changing_objects: Lock::default(),
             garbage: Garbage::default(),
             key_indexes: Lock::default(),
             idle_clients: Pool::new(IDLE_CLIENTS),
-            next_object: AtomicU32::new(1),
+            next_object: AtomicU32::new(next_object.0),
+            durability,
             next_callback: AtomicU64::new(1),
         }
     }
@@ -226,9 +243,9 @@ impl EngineState {
     }
 
     /// See [`Engine::barrier`](crate::Engine::barrier).
-    pub async fn barrier(&self) {
+    pub async fn barrier(&self) -> Result<(), EngineError> {
         let mine = self.draw_and_finish().await;
-        self.visible(mine).await;
+        self.visible(mine).await
     }
 
     /// See [`Engine::settle`](crate::Engine::settle).
@@ -255,12 +272,22 @@ impl EngineState {
     }
 
     /// Waits until a commit is visible.
-    pub async fn visible(&self, at: Timestamp) {
-        poll_fn(|cx| match self.sequencer.poll_visible(at, cx.waker()) {
-            true => Poll::Ready(()),
-            false => Poll::Pending,
+    ///
+    /// # Errors
+    /// It will never be, for the disk has failed. Whether it is durable is open.
+    pub async fn visible(&self, at: Timestamp) -> Result<(), EngineError> {
+        poll_fn(|cx| {
+            if self.sequencer.poll_visible(at, cx.waker()) {
+                return Poll::Ready(Ok(()));
+            }
+            match self.sequencer.failure() {
+                Some(reason) => Poll::Ready(Err(EngineError::FateOpen {
+                    reason: reason.to_string(),
+                })),
+                None => Poll::Pending,
+            }
         })
-        .await;
+        .await
     }
 
     /// Rows of an object were deleted by the commit at `at`: has their owners collect them when it is worth it.

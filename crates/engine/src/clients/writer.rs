@@ -281,7 +281,8 @@ impl Writer {
             }
         }
         for writer in &mut *writers {
-            if !writer.object.key.is_empty() {
+            // Where it is logged, owners take room for it.
+            if !writer.object.key.is_empty() || writer.object.is_durable {
                 let owners: Vec<AeuId> = writer.owners().collect();
                 writer.begin_check(&owners);
             }

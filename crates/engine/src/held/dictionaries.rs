@@ -14,10 +14,13 @@
 //!       └┴───────────────────────────────────────────────────▶ rows
 //! ```
 
+use crate::durability::{Denied, Log, records};
 use crate::error::EngineError;
 use crate::object::data_object::DataObject;
 use eris_column::{CHUNK_ROWS, DICTIONARY_LIMIT, Dictionary};
-use eris_numa::{Budget, Reservation};
+use eris_log::Purpose;
+use eris_numa::{Budget, OutOfMemory, Reservation};
+use eris_types::Timestamp;
 use std::sync::Arc;
 
 /// What a string takes beside its bytes: a view, and a slot in the index.
@@ -52,18 +55,51 @@ pub(crate) struct Numbering {
     closed: bool,
 }
 
+/// What has become of strings.
+pub(crate) enum Interning {
+    /// All have codes.
+    Coded(Dictionary),
+    /// The column's text is not worth coding.
+    Plain,
+    /// Nothing: there is no room in the log at present.
+    Later,
+}
+
 impl Numbering {
-    /// Gives codes to what has none and publishes the result; `None` if the column's text is not worth coding.
+    /// The dictionary of a column of an object with so many rows, as it was before the process.
     ///
     /// # Errors
-    /// The budget has no room for the new strings.
+    /// The budget has no room for its strings.
+    pub fn restored(
+        dictionary: Dictionary,
+        rows: u64,
+        budget: &Budget,
+    ) -> Result<Self, OutOfMemory> {
+        let strings = dictionary.values().iter().flatten();
+        let bytes = strings.map(str::len).sum();
+        let reserved = budget.try_reserve((bytes + dictionary.len() * ENTRY_BYTES) as u64)?;
+        Ok(Numbering {
+            // Some had all their codes: it is told apart a little later that text repeats too little.
+            rows,
+            bytes,
+            dictionary,
+            reserved: vec![reserved],
+            closed: false,
+        })
+    }
+
+    /// Gives codes to what has none, logs them, and publishes the result.
+    ///
+    /// # Errors
+    /// The budget has no room for the new strings, or the disk has none.
     pub fn intern(
         &mut self,
         request: &NewStrings,
         budget: &Budget,
-    ) -> Result<Option<Dictionary>, EngineError> {
+        log: Option<&Log>,
+    ) -> Result<Interning, EngineError> {
         if self.closed {
-            return Ok(None);
+            return Ok(Interning::Plain);
         }
         let values = request.values.iter().map(String::as_str);
         let unknown: Vec<&str> = values
@@ -71,12 +107,24 @@ impl Numbering {
             .collect();
         let missing = unknown.len();
         let bytes: usize = unknown.iter().map(|value| value.len()).sum();
+        let record = log.filter(|_| missing > 0).map(|log| {
+            let strings = unknown.iter().copied();
+            let first = self.dictionary.len();
+            let body = records::strings(request.object.id, request.column, first, strings);
+            let room = log.reserve(body.len() as u64, Purpose::Adding, &request.object.name);
+            room.map(|room| (log, body, room))
+        });
+        let record = match record.transpose() {
+            Ok(record) => record,
+            Err(Denied::Later) => return Ok(Interning::Later),
+            Err(Denied::Failed(error)) => return Err(error),
+        };
         self.rows += request.rows as u64;
         let values = self.dictionary.len() + missing;
         let is_large = self.bytes + bytes > MANY_BYTES && values as u64 == self.rows;
         if is_large || !pays(values, missing, request.rows, self.rows) {
             self.closed = true;
-            return Ok(None);
+            return Ok(Interning::Plain);
         }
         if missing > 0 {
             let reserved = budget.try_reserve((bytes + missing * ENTRY_BYTES) as u64);
@@ -87,10 +135,13 @@ impl Numbering {
                 })?);
             self.bytes += bytes;
             self.dictionary = self.dictionary.extend(unknown.into_iter());
+            if let Some((log, body, room)) = record {
+                log.say(Timestamp::ZERO, body, Some(room));
+            }
             let published = self.dictionary.clone();
             request.object.publish(request.column, published);
         }
-        Ok(Some(self.dictionary.clone()))
+        Ok(Interning::Coded(self.dictionary.clone()))
     }
 }
 

@@ -3,15 +3,19 @@
 mod change;
 mod fetch;
 mod keys;
+mod logged;
 mod offer;
 mod prepare;
+mod restored;
 
 pub(crate) use change::{Changed, Expected, New, RowChange};
 pub(crate) use fetch::Fetched;
 pub(crate) use keys::{KeySelection, OfferedRows};
 pub(crate) use offer::OfferedChunk;
 pub(crate) use prepare::{Prepare, Prepared};
+pub(crate) use restored::{Misplaced, pass_segment};
 
+use crate::durability::Log;
 use crate::error::EngineError;
 use crate::held::deleted::DeletedRows;
 use crate::held::index_part::IndexPart;
@@ -70,6 +74,10 @@ pub(crate) struct Partition {
     /// Keys that a statement gives another owner when it commits, and those that it brings.
     offered: Option<(StatementId, KeyRange)>,
     adopted: Option<(StatementId, SharedKeys)>,
+    /// Where commits are logged, if the object is durable.
+    log: Option<Log>,
+    /// What statements that have not committed will say.
+    unlogged: HashMap<StatementId, logged::Unlogged>,
     /// The secondary indexes.
     pub(crate) secondary: Vec<IndexPart>,
     /// The chunk that the shared pass has come to, and how many fragments take part in it.
@@ -78,7 +86,12 @@ pub(crate) struct Partition {
 }
 
 impl Partition {
-    pub fn new(object: Arc<DataObject>, owner: AeuId, home: ObjectMemory<'_>) -> Self {
+    pub fn new(
+        object: Arc<DataObject>,
+        owner: AeuId,
+        log: Option<&Log>,
+        home: ObjectMemory<'_>,
+    ) -> Self {
         let types = object.key.iter();
         let types = types.map(|column| object.schema.field(column.index()).data_type());
         let index = (!object.key.is_empty()).then(|| PrimaryIndex::new(types, home));
@@ -95,6 +108,8 @@ impl Partition {
             arriving: HashMap::new(),
             pending: HashMap::new(),
             prepared: None,
+            log: log.filter(|_| object.is_durable).cloned(),
+            unlogged: HashMap::new(),
             offered: None,
             adopted: None,
             dictionaries: object.dictionaries(),
@@ -142,7 +157,7 @@ impl Partition {
             let arriving = self.arriving.entry(statement).or_default();
             arriving.add(keys, first, home.memory.budget())?;
         }
-        Ok(())
+        self.store_forms(statement, home)
     }
 
     /// Writes rows and enters them into the secondary indexes, for which they must get their ids at once. Returns the
@@ -165,7 +180,12 @@ impl Partition {
     }
 
     /// Writes rows that were another partition's. On error nothing is written.
-    pub fn adopt(&mut self, statement: StatementId, rows: Adoption) -> Result<(), StoreError> {
+    pub fn adopt(
+        &mut self,
+        statement: StatementId,
+        rows: Adoption,
+        home: ObjectMemory<'_>,
+    ) -> Result<(), StoreError> {
         assert!(self.index.is_none(), "rows with a key come with it");
         let columns: Vec<Option<ArrayRef>> = (rows.columns().iter().enumerate())
             .map(|(at, column)| {
@@ -185,7 +205,7 @@ impl Partition {
         if !self.secondary.is_empty() {
             segment.number(statement);
         }
-        Ok(())
+        self.store_forms(statement, home)
     }
 
     /// Takes in what the columns' dictionaries have become, so that rows of other partitions can be read; text of
@@ -313,16 +333,17 @@ impl Partition {
         Ok(())
     }
 
-    /// Checks some more keys of the statement; says whether these were the last.
+    /// Checks some more keys of the statement, and takes room in the log behind the last; says whether all is done.
     pub fn check(
         &mut self,
         statement: StatementId,
         home: ObjectMemory<'_>,
     ) -> Result<bool, EngineError> {
-        match (&mut self.index, self.pending.get_mut(&statement)) {
-            (Some(index), Some(pending)) => pending.check(index, &self.object, home),
-            _ => Ok(true),
-        }
+        let are_checked = match (&mut self.index, self.pending.get_mut(&statement)) {
+            (Some(index), Some(pending)) => pending.check(index, &self.object, home)?,
+            _ => true,
+        };
+        Ok(are_checked && self.reserve_room(statement)?)
     }
 
     /// Notes which rows the statement will delete: those of `ids` that are here. Says how many they are.
@@ -339,6 +360,7 @@ impl Partition {
             let budget = home.memory.budget();
             found += segment.delete_uncommitted(statement, &ids[first..end], budget)?;
         }
+        self.note_deletes(statement, found);
         Ok(found)
     }
 
@@ -353,6 +375,7 @@ impl Partition {
         seen: Seen,
     ) -> bool {
         let horizon = seen.horizon;
+        self.say(statement, at);
         self.end_prepared(statement);
         if let (Some(index), Some(pending)) = (&mut self.index, self.pending.remove(&statement)) {
             if !pending.deleted_ids().is_empty() {
@@ -481,6 +504,7 @@ impl Partition {
 
     pub fn abort(&mut self, statement: StatementId) {
         self.end_prepared(statement);
+        self.unlogged.remove(&statement);
         self.arriving.remove(&statement);
         if let (Some(index), Some(pending)) = (&mut self.index, self.pending.remove(&statement)) {
             pending.undo(index);

@@ -1,5 +1,7 @@
 //! A data object as every part of the engine sees it: what it is, where its rows go, what it holds.
 
+use crate::durability::Log;
+use crate::durability::records::StoredObject;
 use crate::error::EngineError;
 use crate::object::indexes::Index;
 use crate::object::keys::{Keys, is_word};
@@ -26,6 +28,8 @@ pub(crate) struct DataObject {
     pub name: String,
     pub schema: SchemaRef,
     pub partitioning: Partitioning,
+    /// Whether its rows outlive the process.
+    pub is_durable: bool,
     /// The columns of its key, which no two rows have the same values of; none without a key.
     pub key: Box<[ColumnId]>,
     /// Range partitioning's table, from the first write on. It has every key.
@@ -125,6 +129,7 @@ impl DataObject {
             loads: Loads::new(aeus),
             schema,
             partitioning,
+            is_durable: false,
             key: key.into(),
             holders: SharedAeuSet::new(aeus),
             indexes: ArcSwap::default(),
@@ -137,6 +142,24 @@ impl DataObject {
             dropped: AtomicBool::new(false),
             poisoned: AtomicBool::new(false),
         })
+    }
+
+    /// The same object, whose rows outlive the process.
+    pub fn durable(mut self, log: Log) -> Self {
+        self.is_durable = true;
+        self.ranges.log_to(log, self.id);
+        self
+    }
+
+    /// What it is made of.
+    pub fn stored(&self) -> StoredObject {
+        StoredObject {
+            id: self.id,
+            name: self.name.clone(),
+            schema: Arc::clone(&self.schema),
+            partitioning: self.partitioning,
+            key: self.key.to_vec(),
+        }
     }
 
     /// Whether rows are assigned to partitions by ranges: of the column that was chosen, or of the key.

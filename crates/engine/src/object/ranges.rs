@@ -12,6 +12,8 @@
 //! Few keys that are no greater than the greatest assigned one take no lock. No cut can change their owner. So that
 //! this holds for most keys of rows that come one by one and ascend, some more than have come count as assigned.
 
+use crate::durability::Log;
+use crate::durability::records::{self, StoredRanges};
 use crate::object::keys::{KeyRange, Keys, least, routing_of};
 use arc_swap::ArcSwapOption;
 use arrow_array::Int64Array;
@@ -20,7 +22,7 @@ use eris_atomics::{Lock, LockGuard};
 use eris_column::CHUNK_ROWS;
 use eris_kernels::Isa;
 use eris_route::RangeTable;
-use eris_types::{AeuId, Timestamp};
+use eris_types::{AeuId, ObjectId, Timestamp};
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::OnceLock;
@@ -50,6 +52,8 @@ pub(crate) struct Ranges {
     unlocked_last: AtomicU64,
     /// Set once, with the first shift, before anybody can see what it has done; owners need not look at ranges before.
     has_shifted: AtomicBool,
+    /// Where changes are logged, under the lock, if the object is durable.
+    log: OnceLock<(Log, ObjectId)>,
 }
 
 #[derive(Debug, Default)]
@@ -156,11 +160,50 @@ impl Default for Ranges {
             unlocked: OnceLock::new(),
             unlocked_last: AtomicU64::new(0),
             has_shifted: AtomicBool::new(false),
+            log: OnceLock::new(),
         }
     }
 }
 
 impl Ranges {
+    /// Changes are logged from now on, as those of an object.
+    pub fn log_to(&self, log: Log, object: ObjectId) {
+        self.log.set((log, object)).expect("said once");
+    }
+
+    /// Begins with ranges that were stored, before there is any row. AEUs that are not there any more leave theirs to
+    /// others.
+    pub fn restore(&self, stored: &StoredRanges, aeus: usize) {
+        let mut state = self.lock();
+        let bounds = stored.bounds.iter();
+        let bounds = bounds.map(|(low, owner)| (*low, AeuId(owner.0 % aeus as u16)));
+        state.bounds = bounds.collect();
+        state.bounds.dedup_by_key(|(_, owner)| *owner);
+        state.highest = i64::MIN;
+        state.rows = vec![0; aeus];
+        state.publish(stored.common.as_slice().into());
+        self.current.store(state.current.clone());
+    }
+
+    /// The ranges have rows with these numbers already.
+    pub fn count(&self, numbers: &[i64]) {
+        let mut state = self.lock();
+        let assignment = state.current.clone().expect("they were restored");
+        state.count(&assignment, &[Numbers::new(numbers)]);
+        self.assigned.store(state.highest, Ordering::Release);
+    }
+
+    /// Logs ranges that have changed. Said under the lock, so that the last that is said is the last that was.
+    fn say(&self, state: &Cuts) {
+        if let (Some((log, object)), Some(current)) = (self.log.get(), &state.current) {
+            let stored = StoredRanges {
+                common: current.common.to_vec(),
+                bounds: state.bounds.clone(),
+            };
+            log.try_say(records::ranges(*object, &stored));
+        }
+    }
+
     /// The ranges; `None` before the first row.
     pub fn get(&self) -> Option<Arc<Assignment>> {
         self.current.load_full()
@@ -234,6 +277,7 @@ impl Ranges {
         let assignment = state.assign(numbers, common, aeus);
         if !before.is_some_and(|before| Arc::ptr_eq(&before, &assignment)) {
             self.current.store(Some(Arc::clone(&assignment)));
+            self.say(state);
         }
         self.assigned.store(state.highest, Ordering::Release);
         assignment
@@ -281,6 +325,7 @@ impl Ranges {
         state.last = 0;
         state.publish(common);
         self.current.store(state.current.clone());
+        self.say(&state);
     }
 
     fn lock(&self) -> LockGuard<'_, Cuts> {

@@ -210,8 +210,15 @@ impl Request for Intern {
     type Reply = Interned;
 }
 
-/// The answer to [`Intern`]: codes, or why there are none.
-pub(crate) struct Interned(pub Result<Codes, EngineError>);
+/// The answer to [`Intern`].
+pub(crate) enum Interned {
+    /// The codes.
+    Codes(Codes),
+    /// They are to be asked for again: there is no room in the log at present.
+    Later,
+    /// Why there are none.
+    Failed(EngineError),
+}
 
 impl Reply<<Interned as Request>::Callback> for Interned {}
 

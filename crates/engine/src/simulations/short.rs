@@ -267,7 +267,7 @@ fn whoever_has_rows_takes_part() {
         let (from, to) = (first[0], AeuId(7));
         engine.move_rows(object, from, to, u64::MAX).await.unwrap();
         assert!(holders().contains(&to));
-        engine.barrier().await;
+        engine.barrier().await.unwrap();
         assert_eq!(
             known.total_rows(),
             holders()

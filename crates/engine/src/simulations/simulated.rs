@@ -3,7 +3,8 @@
 //! A seed replays a failure: `ERIS_SEED=17`. `ERIS_SEEDS` sets how many seeds are tried.
 
 use crate::EngineError;
-use crate::clients::engine::{Engine, owner};
+use crate::clients::engine::Engine;
+use crate::clients::foundation::Foundation;
 use crate::protocol::lists::Parcel;
 use crate::remote::Remote;
 use crate::sequencer::Sequencer;
@@ -90,24 +91,21 @@ impl Simulated {
         let topology = Arc::new(topology);
         let memory = Memory::new(&topology, HugePages::Never, Some(1 << 30)).unwrap();
         let way = Way::ALL[seed as usize % Way::ALL.len()];
-        let sequencer = Arc::new(Sequencer::new(topology.nodes().len(), way));
-        let remote = Arc::new(Remote::new(&topology));
+        let foundation = Foundation {
+            sequencer: Arc::new(Sequencer::new(topology.nodes().len(), way)),
+            remote: Arc::new(Remote::new(&topology)),
+            topology: Arc::clone(&topology),
+            memory: memory.clone(),
+            huge_pages: HugePages::Never,
+        };
         let handler = |aeu| {
-            let mut owner = owner(aeu, &topology, &memory, &sequencer, &remote);
+            let mut owner = foundation.owner(aeu, None);
             owner.clock = clock;
             owner
         };
         let simulation = Simulation::new(seed, &topology, BufferSizes::default(), faults, handler);
         let router = simulation.router().clone();
-        let engine = Engine::assemble(
-            topology.clone(),
-            memory.clone(),
-            sequencer,
-            remote,
-            router,
-            None,
-            HugePages::Never,
-        );
+        let engine = Engine::assemble(foundation, router, None, None);
         Simulated {
             engine,
             memory,

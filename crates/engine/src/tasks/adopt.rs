@@ -68,7 +68,7 @@ impl AdoptTask {
                 stepped.map(|()| Slice::Again)
             }
             true => {
-                let adopted = partition.adopt(self.statement.id, rows);
+                let adopted = partition.adopt(self.statement.id, rows, home);
                 adopted.map(|()| Slice::Done)
             }
         };

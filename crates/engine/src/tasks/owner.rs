@@ -3,6 +3,7 @@
 use super::copies::CopyBlocks;
 use super::keys::moving::MovingOut;
 use super::repartition::ReceivedGroups;
+use crate::durability::Log;
 use crate::error::EngineError;
 use crate::held::dictionaries::Numbering;
 use crate::held::partition::Partition;
@@ -34,6 +35,8 @@ pub(crate) struct Owner {
     pub buffers: NodeAccount,
     pub topology: Arc<Topology>,
     pub sequencer: Arc<Sequencer>,
+    /// Where commits are logged, if the engine is durable.
+    pub log: Option<Log>,
     pub remote: Arc<Remote>,
     pub copies: CopyBlocks,
     /// What chunks are timed by. Simulations have a clock of their own, so that a seed always does the same.
@@ -95,6 +98,7 @@ impl Owner {
             budget,
             topology,
             sequencer,
+            log: None,
             remote,
             copies: CopyBlocks::default(),
             clock: Instant::now,
@@ -120,7 +124,7 @@ impl Owner {
             object: object.id,
         };
         let partition = (self.partitions.entry(object.id))
-            .or_insert_with(|| Partition::new(object.clone(), self.aeu, home));
+            .or_insert_with(|| Partition::new(object.clone(), self.aeu, self.log.as_ref(), home));
         (partition, home)
     }
 

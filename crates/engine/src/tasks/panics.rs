@@ -87,7 +87,7 @@ impl Owner {
                     table: header.object.to_string(),
                     message: message.to_owned(),
                 };
-                Asked::<Intern>::of(header).answer(Interned(Err(error)), cx);
+                Asked::<Intern>::of(header).answer(Interned::Failed(error), cx);
             }
             OwnerKind::Insert => say_panicked::<Insert>(header, message, cx),
             OwnerKind::Adopt => say_panicked::<Adopt>(header, message, cx),

@@ -3,6 +3,7 @@
 use super::insert::{InsertTask, RowSource};
 use super::owner::{Owner, WaitingRows};
 use crate::error::{EngineError, store_error};
+use crate::held::dictionaries::Interning;
 use crate::held::partition::Partition;
 use crate::protocol::answers::{Deleted, Done, OfferedChunks};
 use crate::protocol::asked::Asked;
@@ -120,14 +121,21 @@ impl Owner {
         let column = strings.column;
         // A request that comes after DropObject must not bring the numbering back; who asks will find the object
         // dropped.
-        let dictionary = if strings.object.is_dropped() {
-            Ok(None)
+        let interning = if strings.object.is_dropped() {
+            Ok(Interning::Plain)
         } else {
             let numbering = self.numberings.entry((asked.object, column)).or_default();
-            numbering.intern(strings, &self.budget)
+            let log = self.log.as_ref().filter(|_| strings.object.is_durable);
+            numbering.intern(strings, &self.budget, log)
         };
-        let codes = dictionary.map(|dictionary| Codes { column, dictionary });
-        asked.answer(Interned(codes), cx);
+        let codes = |dictionary| Interned::Codes(Codes { column, dictionary });
+        let answer = match interning {
+            Ok(Interning::Coded(dictionary)) => codes(Some(dictionary)),
+            Ok(Interning::Plain) => codes(None),
+            Ok(Interning::Later) => Interned::Later,
+            Err(error) => Interned::Failed(error),
+        };
+        asked.answer(answer, cx);
     }
 
     /// One of the answers that rows wait for has come.
@@ -138,14 +146,16 @@ impl Owner {
         codes: Interned,
         cx: &mut Context<'_, T>,
     ) {
-        let failure = match codes.0 {
-            Ok(Codes { column, dictionary }) => {
+        let failure = match codes {
+            Interned::Codes(Codes { column, dictionary }) => {
                 if let Some(partition) = self.existing(object) {
                     partition.set_dictionary(column, dictionary);
                 }
                 None
             }
-            Err(error) => Some(error),
+            // The rows' task finds strings without codes again, and asks again.
+            Interned::Later => None,
+            Interned::Failed(error) => Some(error),
         };
         if let Some(waiting) = self.encodings.get_mut(&number) {
             waiting.failure = failure.or(waiting.failure.take());

@@ -16,6 +16,7 @@ pub fn engine(nodes: u16, cores: u16) -> Engine {
         topology: Topology::fake(nodes, cores),
         huge_pages: HugePages::Auto,
         memory_limit: Some(4 << 30),
+        database: None,
     })
     .unwrap()
 }

@@ -12,6 +12,7 @@ pub fn open() -> Result<Database, Box<dyn Error>> {
         huge_pages: HugePages::Auto,
         // Without a limit it may take 80 % of the memory.
         memory_limit: Some(1 << 30),
+        database: None,
     };
     Ok(Database::open(Engine::home(settings)?)?)
 }

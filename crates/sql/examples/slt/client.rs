@@ -35,6 +35,7 @@ impl Client {
             topology,
             huge_pages: HugePages::Never,
             memory_limit: Some(MEMORY),
+            database: None,
         };
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()

@@ -215,6 +215,7 @@ mod tests {
                 topology: Topology::fake(1, 2),
                 huge_pages: HugePages::Never,
                 memory_limit: Some(64 << 20),
+                database: None,
             })
             .unwrap(),
         );

@@ -481,6 +481,7 @@ mod tests {
             topology: Topology::fake(1, 1),
             huge_pages: HugePages::Never,
             memory_limit: Some(64 << 20),
+            database: None,
         };
         let database = Database::open(Engine::home(settings).unwrap()).unwrap();
         let public = StatementContext::clone(database.context());

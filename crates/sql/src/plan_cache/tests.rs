@@ -23,6 +23,7 @@ fn database() -> Database {
             topology: Topology::fake(1, 2),
             huge_pages: HugePages::Never,
             memory_limit: Some(256 << 20),
+            database: None,
         })
         .unwrap(),
     )

@@ -149,7 +149,7 @@ impl Write {
         match written {
             Ok(written) => {
                 match written.rows {
-                    0 => context.show_found().await,
+                    0 => context.show_found().await?,
                     _ => self.wrote(context),
                 }
                 Ok(Ok(self.begun(written)))

@@ -43,7 +43,7 @@ use tokio::sync::oneshot;
 /// # use std::ops::Bound;
 /// # use std::sync::Arc;
 /// # let topology = Topology::fake(1, 2);
-/// # let settings = Settings { topology, huge_pages: HugePages::Never, memory_limit: Some(256 << 20) };
+/// # let settings = Settings { topology, huge_pages: HugePages::Never, memory_limit: Some(256 << 20), database: None };
 /// # let database = Database::open(eris_engine::Engine::home(settings)?)?;
 /// # futures::executor::block_on(async {
 /// let session = database.session();

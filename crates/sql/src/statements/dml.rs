@@ -344,7 +344,7 @@ impl Change {
         };
         (writer.finish(context, |error| self.commit_error(error))).await?;
         if rows == 0 {
-            context.show_found().await;
+            context.show_found().await?;
         }
         Ok(match returned {
             Some(returned) => Begun::Rows(returned),

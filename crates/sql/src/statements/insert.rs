@@ -91,7 +91,7 @@ pub(crate) async fn insert(
             RowSource::Stream(rows) => write(context, &table, rows, targets).await?,
         };
         if rows == 0 {
-            context.show_found().await;
+            context.show_found().await?;
         }
         return Ok(Begun::Count {
             rows,

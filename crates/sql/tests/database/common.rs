@@ -21,6 +21,7 @@ pub fn database_with(nodes: u16, cores: u16, memory: u64) -> Database {
         topology: Topology::fake(nodes, cores),
         huge_pages: HugePages::Never,
         memory_limit: Some(memory),
+        database: None,
     };
     Database::open(Engine::home(settings).unwrap()).unwrap()
 }

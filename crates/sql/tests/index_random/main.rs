@@ -647,6 +647,7 @@ fn indexes_change_no_answer() {
             topology: Topology::fake(nodes, cores),
             huge_pages: HugePages::Never,
             memory_limit: Some(1 << 30),
+            database: None,
         };
         let database = Database::open(Engine::home(settings).unwrap()).unwrap();
         for table in 0..TABLES {

@@ -180,6 +180,7 @@ fn run_on(topology: Topology, strategy: Option<&str>) {
         topology,
         huge_pages: HugePages::Never,
         memory_limit: Some(2 << 30),
+        database: None,
     };
     run(&name, Engine::home(settings).unwrap(), true, strategy);
 }

@@ -130,11 +130,11 @@ impl RowClient {
             if let Some(fetched) = fetched.await? {
                 return Ok(fetched);
             }
-            self.engine.barrier().await;
+            self.engine.barrier().await?;
         }
         let _turn = self.exclusive_lock().await;
         // Nobody changes rows meanwhile, and what was changed before is visible.
-        self.engine.barrier().await;
+        self.engine.barrier().await?;
         loop {
             let fetched = self.try_ranges(ranges, limit, columns, Newest::Visible);
             if let Some(fetched) = fetched.await? {
@@ -155,12 +155,12 @@ impl RowClient {
             if let Some(fetched) = self.try_fetch(keys, columns, newest).await? {
                 return Ok(fetched);
             }
-            self.engine.barrier().await;
+            self.engine.barrier().await?;
         }
         let _turn = self.exclusive_lock().await;
         let fetched = self.fetch_alone(keys, columns).await?;
         if newest == Newest::Visible {
-            self.engine.barrier().await;
+            self.engine.barrier().await?;
         }
         Ok(fetched)
     }

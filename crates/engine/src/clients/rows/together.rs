@@ -186,7 +186,7 @@ impl RowChanges {
             match self.attempt().await? {
                 Attempt::Done => return Ok(true),
                 Attempt::Unexpected => {
-                    self.see_changes().await;
+                    self.see_changes().await?;
                     return Ok(false);
                 }
                 Attempt::Elsewhere => break,
@@ -200,15 +200,16 @@ impl RowChanges {
     }
 
     /// Waits until what owners have said is visible.
-    async fn see_changes(&self) {
+    async fn see_changes(&self) -> Result<(), EngineError> {
         let visible = self.engine.snapshot();
         if self
             .changes
             .iter()
             .any(|change| change.object.changed() > visible)
         {
-            self.engine.barrier().await;
+            self.engine.barrier().await?;
         }
+        Ok(())
     }
 
     /// Has all owners prepare, and commit if all of them can.
@@ -287,7 +288,7 @@ impl RowChanges {
         engine.shared().applied(at).await;
         // Others build on it while it is being flushed.
         self.write_locks.clear();
-        engine.shared().visible(at).await;
+        engine.shared().visible(at).await?;
         for (object, rows) in deleted {
             engine.shared().collect_after(&object, rows, at);
         }

@@ -63,7 +63,7 @@ impl RowClient {
         let is_done = matches!(outcome, ChangeOutcome::Done(_));
         if !is_done {
             // It tells of a row that nobody may see before.
-            self.see_changes().await;
+            self.see_changes().await?;
         }
         Ok(is_done)
     }
@@ -175,7 +175,7 @@ impl RowClient {
             };
             match self.change(owner, change).await? {
                 Changed::Committed { at, deleted } => {
-                    self.engine.shared().visible(at).await;
+                    self.engine.shared().visible(at).await?;
                     let shared = self.engine.shared();
                     shared.collect_after(&self.object, deleted, at);
                     return Ok(ChangeOutcome::Done(deleted));
@@ -185,7 +185,7 @@ impl RowClient {
                     return Ok(ChangeOutcome::Unexpected);
                 }
                 Changed::Unchanged => {
-                    self.see_changes().await;
+                    self.see_changes().await?;
                     return Ok(ChangeOutcome::Unchanged);
                 }
                 Changed::Failed(error) => return Err(error),

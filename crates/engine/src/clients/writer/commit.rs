@@ -42,7 +42,7 @@ pub(super) async fn commit_at(
     for writer in &mut *writers {
         writer.write_lock = WriterLock::None;
     }
-    shared.visible(at).await;
+    shared.visible(at).await?;
     for writer in writers.iter_mut().filter(|writer| writer.found > 0) {
         shared.collect_after(&writer.object, writer.found, at);
     }

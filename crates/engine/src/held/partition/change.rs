@@ -139,6 +139,10 @@ impl Partition {
             is_committed: false,
         };
         let (first, deleted) = uncommitted.write(added, home)?;
+        // Whoever waits for room in the log goes another way.
+        if !uncommitted.partition.has_room(*statement, home)? {
+            return Ok(Changed::Rejected);
+        }
         match sequencer.draw(home.memory.node()) {
             None => Ok(Changed::Rejected),
             Some(at) => Ok(uncommitted.commit(at, first, &deleted, home, sequencer)),

@@ -133,13 +133,17 @@ impl Partition {
     }
 
     fn keys_of(&self, chunk: &Chunk, rows: &Selection) -> Keys {
+        Keys::of(&self.key_columns(chunk, rows), 0, rows.count())
+    }
+
+    /// The columns of the key, of some rows of a chunk.
+    pub(super) fn key_columns(&self, chunk: &Chunk, rows: &Selection) -> Vec<ArrayRef> {
         let columns = self.object.key.iter().map(|column| {
             let data_type = self.object.schema.field(column.index()).data_type();
             let dictionary = self.known[column.index()].as_ref();
             chunk.column(*column).select(rows, data_type, dictionary)
         });
-        let columns: Vec<ArrayRef> = columns.collect();
-        Keys::of(&columns, 0, rows.count())
+        columns.collect()
     }
 
     /// Notes that the statement gives these rows away, and shares their entries.

@@ -103,6 +103,10 @@ impl Partition {
         written.map_err(|error| store_error(&name, &error))?;
         let begun = self.begin_check(statement, home);
         begun.map_err(|error| store_error(&name, &error))?;
+        // Whoever waits for room in the log goes another way.
+        if !self.reserve_room(statement)? {
+            return Ok(Prepared::Elsewhere);
+        }
         while !self.check(statement, home)? {}
         Ok(Prepared::Ready(deleted.len() as u64))
     }

@@ -62,6 +62,7 @@ fn every_pattern_is_met_by_a_wrong_statement() {
         topology: Topology::fake(1, 2),
         huge_pages: HugePages::Never,
         memory_limit: Some(1 << 30),
+        database: None,
     };
     let database = Database::open(Engine::home(settings).unwrap()).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread()

@@ -19,6 +19,7 @@ fn with_each_topology(test: impl AsyncFn(&StatementContext)) {
             topology: Topology::fake(nodes, cores),
             huge_pages: HugePages::Never,
             memory_limit: Some(1 << 30),
+            database: None,
         };
         let database = Database::open(Engine::home(settings).unwrap()).unwrap();
         let recodings = Recodings::new(Arc::clone(database.home())).worth(WORTH);

@@ -20,6 +20,7 @@ fn database(cores: u16) -> Session {
             topology: Topology::fake(1, cores),
             huge_pages: HugePages::Never,
             memory_limit: Some(256 << 20),
+            database: None,
         })
         .unwrap(),
     );

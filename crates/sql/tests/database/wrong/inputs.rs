@@ -35,6 +35,7 @@ impl Inputs {
             topology: Topology::fake(1, 1),
             huge_pages: HugePages::Never,
             memory_limit: Some(256 << 20),
+            database: None,
         };
         let database =
             Database::open(Engine::home(settings).expect("an engine")).expect("a database");

@@ -1,0 +1,84 @@
+//! What statements of a durable engine share.
+
+use super::log::Log;
+use super::log_thread::LogThread;
+use super::records::{self, StoredObject};
+use crate::error::EngineError;
+use eris_atomics::Lock;
+use eris_home::{Definition, DefinitionChange};
+use eris_log::Purpose;
+use eris_types::{ObjectId, Timestamp};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The log as clients use it, and what was found when the database was opened.
+#[derive(Debug)]
+pub(crate) struct Durability {
+    pub log: Log,
+    /// The definitions that were stored.
+    definitions: Lock<BTreeMap<String, Definition>>,
+    /// Recovered objects that no definition has reopened yet.
+    unopened: Lock<BTreeSet<ObjectId>>,
+    /// `None` where a test steps the log.
+    pub thread: Option<LogThread>,
+}
+
+impl Durability {
+    pub fn new(
+        log: Log,
+        definitions: BTreeMap<String, Definition>,
+        objects: impl Iterator<Item = ObjectId>,
+    ) -> Self {
+        Durability {
+            log,
+            definitions: Lock::new(definitions),
+            unopened: Lock::new(objects.collect()),
+            thread: None,
+        }
+    }
+
+    /// Says that there is a new object.
+    ///
+    /// # Errors
+    /// There is no room.
+    pub async fn say_object(&self, object: &StoredObject) -> Result<(), EngineError> {
+        let body = records::object(object);
+        let (bytes, name) = (body.len() as u64, &object.name);
+        let room = self.log.reserved(bytes, Purpose::Adding, name).await?;
+        self.log.say(Timestamp::ZERO, body, Some(room));
+        Ok(())
+    }
+
+    /// Says that an object is dropped. If there is no room for it, the next start finds out that nothing leads to it.
+    pub fn say_dropped(&self, object: ObjectId) {
+        self.log.try_say(records::dropped(object));
+    }
+
+    /// The definitions that were found.
+    pub fn definitions(&self) -> Vec<Definition> {
+        self.definitions.lock().values().cloned().collect()
+    }
+
+    /// A recovered object is in use; whether it was none before.
+    pub fn reopen(&self, object: ObjectId) -> bool {
+        self.unopened.lock().remove(&object)
+    }
+
+    /// The objects that nobody has reopened, and nobody will.
+    pub fn take_unopened(&self) -> Vec<ObjectId> {
+        // What was found has served its purpose, too.
+        self.definitions.lock().clear();
+        std::mem::take(&mut *self.unopened.lock())
+            .into_iter()
+            .collect()
+    }
+
+    /// What definitions take in the log, and whether they only free room.
+    pub fn size_of(changes: &[DefinitionChange]) -> (u64, Purpose) {
+        let bytes = changes.iter().map(records::definition_bytes).sum();
+        let is_gone = |change: &DefinitionChange| matches!(change, DefinitionChange::IsGone(_));
+        match changes.iter().all(is_gone) {
+            true => (bytes, Purpose::Freeing),
+            false => (bytes, Purpose::Adding),
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! What the log gets to know of a statement's rows.
+//!
+//! ```text
+//! written ─ stored form of the rows ─▶ checked ─ room in the log ─▶ commit: said, and then stamped
+//! ```
+//!
+//! A commit cannot fail, so all that can is done before it: the stored form takes memory, and the record takes room on
+//! the disk. It is said before rows are stamped. If an owner panics over the stamping, the log has it, and the next
+//! start finds it whole.
+
+use super::Partition;
+use crate::durability::{Denied, records};
+use crate::error::{EngineError, store_error};
+use eris_column::ObjectMemory;
+use eris_log::{Purpose, ReservedRoom};
+use eris_store::{Segment, StoreError};
+use eris_types::{StatementId, Timestamp};
+
+/// What a statement that has not committed will say.
+#[derive(Debug, Default)]
+pub(crate) struct Unlogged {
+    /// The bytes of the stored forms of its rows, and how many pieces these are.
+    forms: u64,
+    pieces: u64,
+    /// How many rows it deletes.
+    deleted: u64,
+    /// Room for all of it.
+    room: Option<ReservedRoom>,
+}
+
+impl Partition {
+    /// Makes the stored form of what a statement has written since.
+    pub(super) fn store_forms(
+        &mut self,
+        statement: StatementId,
+        home: ObjectMemory<'_>,
+    ) -> Result<(), StoreError> {
+        if self.log.is_none() {
+            return Ok(());
+        }
+        let fields = self.object.schema.fields();
+        let name = |column: usize| fields[column].name().clone();
+        let mut bytes = 0;
+        for segment in &mut self.segments {
+            bytes += segment.store_uncommitted(statement, name, home)?;
+        }
+        let unlogged = self.unlogged.entry(statement).or_default();
+        unlogged.forms += bytes;
+        unlogged.pieces += u64::from(bytes > 0);
+        Ok(())
+    }
+
+    /// A statement will delete so many rows.
+    pub(super) fn note_deletes(&mut self, statement: StatementId, rows: u64) {
+        if self.log.is_some() && rows > 0 {
+            self.unlogged.entry(statement).or_default().deleted += rows;
+        }
+    }
+
+    /// Takes room in the log for all that a statement does here, unless it has it. Says whether there was some; if not,
+    /// it is to be asked again.
+    ///
+    /// # Errors
+    /// The disk has none, or has failed.
+    pub fn reserve_room(&mut self, statement: StatementId) -> Result<bool, EngineError> {
+        let (Some(log), Some(unlogged)) = (&self.log, self.unlogged.get_mut(&statement)) else {
+            return Ok(true);
+        };
+        if unlogged.room.is_some() {
+            return Ok(true);
+        }
+        let Unlogged {
+            forms,
+            pieces,
+            deleted,
+            ..
+        } = *unlogged;
+        let purpose = match pieces {
+            0 => Purpose::Freeing,
+            _ => Purpose::Adding,
+        };
+        let bytes = records::rows_bytes(forms, pieces, deleted);
+        match log.reserve(bytes, purpose, &self.object.name) {
+            Ok(room) => {
+                unlogged.room = Some(room);
+                Ok(true)
+            }
+            Err(Denied::Later) => Ok(false),
+            Err(Denied::Failed(error)) => Err(error),
+        }
+    }
+
+    /// Says what a statement does, right before it is stamped.
+    pub(super) fn say(&mut self, statement: StatementId, at: Timestamp) {
+        let Some(log) = &self.log else {
+            return;
+        };
+        // Rows that were another owner's and keep their ids are nothing to be said.
+        let Some(unlogged) = self.unlogged.remove(&statement) else {
+            return;
+        };
+        let segments = self.segments.iter_mut();
+        let committed = segments.map(|segment: &mut Segment| segment.committed_rows(statement));
+        if let Some(body) = records::rows(self.object.id, self.owner, committed) {
+            assert!(unlogged.room.is_some(), "room was taken before the commit");
+            log.say(at, body, unlogged.room);
+        }
+    }
+
+    /// The same as [`Partition::reserve_room`] for a statement that waits for nothing.
+    pub(super) fn has_room(
+        &mut self,
+        statement: StatementId,
+        home: ObjectMemory<'_>,
+    ) -> Result<bool, EngineError> {
+        let stored = self.store_forms(statement, home);
+        stored.map_err(|error| store_error(&self.object.name, &error))?;
+        self.reserve_room(statement)
+    }
+}
