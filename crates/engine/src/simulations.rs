@@ -2,6 +2,7 @@
 
 mod appends;
 mod changes;
+mod crashes;
 mod fragments;
 mod indexes;
 pub(crate) mod key_index;

@@ -280,7 +280,7 @@ fn one_process_has_it_open() {
 }
 
 #[test]
-fn more_than_the_memory_is_refused() {
+fn more_than_the_memory_is_an_error() {
     let directory = tempfile::tempdir().unwrap();
     let engine = open(directory.path(), (1, 1)).unwrap();
     let heap = block_on(Home::create(&engine, definition("heap", vec![]))).unwrap();

@@ -15,6 +15,7 @@ use arrow_schema::SchemaRef;
 use eris_aeu::Runtime;
 use eris_disk::RealDisk;
 use eris_home::{Newest, ObjectDefinition, ObjectStatistics, Partitioning};
+use eris_log::LogSettings;
 use eris_numa::{AeuPlace, Memory, Topology};
 use eris_route::{BufferSizes, Router};
 use eris_telemetry::Snapshot;
@@ -64,7 +65,13 @@ impl Engine {
             }
             Some(database) => {
                 let disk = Arc::new(RealDisk::new(&database.directory));
-                let opened = open(disk, topology, memory, settings.huge_pages)?;
+                let opened = open(
+                    disk,
+                    topology,
+                    memory,
+                    settings.huge_pages,
+                    LogSettings::default(),
+                )?;
                 opened.start(database.synchronous)?
             }
         };
@@ -91,8 +98,9 @@ impl Engine {
         }
     }
 
-    /// Makes an empty data object. `name` is for messages; names are the catalogue's business. It ends with the process:
-    /// what a durable database has, it has through its [`Home`](eris_home::Home).
+    /// Makes an empty data object. `name` is for messages; names are the catalogue's business. It ends with
+    /// the process.
+    /// What a durable database has, it has through its [`Home`](eris_home::Home).
     pub fn create(
         &self,
         name: &str,

@@ -49,9 +49,9 @@ pub(crate) struct FoundState {
 
 /// A database that was read, and nobody writes yet.
 pub(crate) struct Opened {
-    pub foundation: Foundation,
-    pub found: Found,
-    pub writer: LogWriter,
+    foundation: Foundation,
+    found: Found,
+    writer: LogWriter,
     lock: HeldLock,
 }
 
@@ -102,12 +102,13 @@ pub(crate) fn open(
     topology: Arc<Topology>,
     memory: Memory,
     huge_pages: HugePages,
+    settings: LogSettings,
 ) -> Result<Opened, EngineError> {
     let directory: Arc<str> = disk.root().display().to_string().into();
     let mut recovery = Recovery::new(&topology, &memory);
     let buffers = topology.aeus().len() + 1;
     let take = |group: eris_log::Group| recovery.take(&group).map_err(OpenError::Engine);
-    let opened = open_log(disk, any_database(), buffers, LogSettings::default(), take);
+    let opened = open_log(disk, any_database(), buffers, settings, take);
     let opened = opened.map_err(|error| match error {
         OpenError::Log(error) => open_error(&error),
         OpenError::Engine(error) => EngineError::Open(format!("{directory}: {error}")),
@@ -156,6 +157,12 @@ pub(crate) fn open(
 }
 
 impl Opened {
+    /// For tests, which step the log writer by hand.
+    #[cfg(test)]
+    pub fn into_parts(self) -> (Foundation, Found, LogWriter, HeldLock) {
+        (self.foundation, self.found, self.writer, self.lock)
+    }
+
     /// Starts the log thread.
     ///
     /// # Errors

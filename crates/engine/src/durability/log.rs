@@ -91,6 +91,18 @@ impl Log {
         self.buffer.push(Entry { at, body, room });
     }
 
+    /// Says what makes up a commit of its own, at the timestamp that is returned, in the room for all of it.
+    pub async fn commit(&self, bodies: Vec<Vec<u8>>, room: ReservedRoom) -> Timestamp {
+        let at = poll_fn(|cx| self.sequencer.poll_draw(cx)).await;
+        let mut room = Some(room);
+        // Nothing in between can fail: a timestamp that is never finished stops all others.
+        for body in bodies {
+            self.say(at, body, room.take());
+        }
+        self.sequencer.finish(at);
+        at
+    }
+
     /// Says something small that belongs to no commit. Whether it was said: a disk that is nearly full has no room.
     pub fn try_say(&self, body: Vec<u8>) -> bool {
         let room = self.reserve(body.len() as u64, Purpose::Freeing, "");
@@ -105,8 +117,8 @@ impl Log {
     ///
     /// # Errors
     /// The disk has no room, or has failed.
-    pub fn note(&self, body: Vec<u8>) -> Result<(), EngineError> {
-        let room = match self.reserve(body.len() as u64, Purpose::Freeing, "a definition") {
+    pub fn note(&self, body: Vec<u8>, table: &str) -> Result<(), EngineError> {
+        let room = match self.reserve(body.len() as u64, Purpose::Freeing, table) {
             Ok(room) => Some(room),
             // The next file is on the way, and has room for this, too.
             Err(Denied::Later) => None,

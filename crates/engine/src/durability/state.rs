@@ -10,6 +10,9 @@ use eris_log::Purpose;
 use eris_types::{ObjectId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// What definitions are called in messages.
+const DEFINITION: &str = "a definition";
+
 /// The log as clients use it, and what was found when the database was opened.
 #[derive(Debug)]
 pub(crate) struct Durability {
@@ -72,13 +75,31 @@ impl Durability {
             .collect()
     }
 
-    /// What definitions take in the log, and whether they only free room.
-    pub fn size_of(changes: &[DefinitionChange]) -> (u64, Purpose) {
+    /// Says that definitions have changed; returns the timestamp of that.
+    ///
+    /// # Errors
+    /// There is no room.
+    pub async fn say_definitions(
+        &self,
+        changes: &[DefinitionChange],
+    ) -> Result<Timestamp, EngineError> {
         let bytes = changes.iter().map(records::definition_bytes).sum();
         let is_gone = |change: &DefinitionChange| matches!(change, DefinitionChange::IsGone(_));
-        match changes.iter().all(is_gone) {
-            true => (bytes, Purpose::Freeing),
-            false => (bytes, Purpose::Adding),
-        }
+        let purpose = match changes.iter().all(is_gone) {
+            true => Purpose::Freeing,
+            false => Purpose::Adding,
+        };
+        let room = self.log.reserved(bytes, purpose, DEFINITION).await?;
+        let bodies = changes.iter().map(records::definition).collect();
+        Ok(self.log.commit(bodies, room).await)
+    }
+
+    /// The same for what belongs to no commit.
+    ///
+    /// # Errors
+    /// There is no room.
+    pub fn note_definitions(&self, changes: &[DefinitionChange]) -> Result<(), EngineError> {
+        let mut bodies = changes.iter().map(records::definition);
+        bodies.try_for_each(|body| self.log.note(body, DEFINITION))
     }
 }

@@ -12,8 +12,9 @@
 //! Few keys that are no greater than the greatest assigned one take no lock. No cut can change their owner. So that
 //! this holds for most keys of rows that come one by one and ascend, some more than have come count as assigned.
 
+mod stored;
+
 use crate::durability::Log;
-use crate::durability::records::{self, StoredRanges};
 use crate::object::keys::{KeyRange, Keys, least, routing_of};
 use arc_swap::ArcSwapOption;
 use arrow_array::Int64Array;
@@ -166,44 +167,6 @@ impl Default for Ranges {
 }
 
 impl Ranges {
-    /// Changes are logged from now on, as those of an object.
-    pub fn log_to(&self, log: Log, object: ObjectId) {
-        self.log.set((log, object)).expect("said once");
-    }
-
-    /// Begins with ranges that were stored, before there is any row. AEUs that are not there any more leave theirs to
-    /// others.
-    pub fn restore(&self, stored: &StoredRanges, aeus: usize) {
-        let mut state = self.lock();
-        let bounds = stored.bounds.iter();
-        let bounds = bounds.map(|(low, owner)| (*low, AeuId(owner.0 % aeus as u16)));
-        state.bounds = bounds.collect();
-        state.bounds.dedup_by_key(|(_, owner)| *owner);
-        state.highest = i64::MIN;
-        state.rows = vec![0; aeus];
-        state.publish(stored.common.as_slice().into());
-        self.current.store(state.current.clone());
-    }
-
-    /// The ranges have rows with these numbers already.
-    pub fn count(&self, numbers: &[i64]) {
-        let mut state = self.lock();
-        let assignment = state.current.clone().expect("they were restored");
-        state.count(&assignment, &[Numbers::new(numbers)]);
-        self.assigned.store(state.highest, Ordering::Release);
-    }
-
-    /// Logs ranges that have changed. Said under the lock, so that the last that is said is the last that was.
-    fn say(&self, state: &Cuts) {
-        if let (Some((log, object)), Some(current)) = (self.log.get(), &state.current) {
-            let stored = StoredRanges {
-                common: current.common.to_vec(),
-                bounds: state.bounds.clone(),
-            };
-            log.try_say(records::ranges(*object, &stored));
-        }
-    }
-
     /// The ranges; `None` before the first row.
     pub fn get(&self) -> Option<Arc<Assignment>> {
         self.current.load_full()

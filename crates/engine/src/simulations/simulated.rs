@@ -4,19 +4,22 @@
 
 use crate::EngineError;
 use crate::clients::engine::Engine;
-use crate::clients::foundation::Foundation;
+use crate::clients::foundation::{Found, Foundation, open};
 use crate::protocol::lists::Parcel;
 use crate::remote::Remote;
 use crate::sequencer::Sequencer;
 use crate::tasks::owner::Owner;
 use eris_aeu::{Faults, Random, Simulation, Turn};
 use eris_atomics::Way;
+use eris_disk::SimulatedDisk;
+use eris_log::LogSettings;
 use eris_numa::{HugePages, Memory, Profile, Topology};
 use eris_route::{BufferSizes, Port};
 use eris_types::{AeuId, ObjectId, Timestamp};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::ops::Range;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
@@ -27,8 +30,8 @@ pub(crate) struct Simulated {
     pub engine: Engine,
     pub memory: Memory,
     simulation: Simulation<Owner>,
-    /// If commits become visible only when they are flushed: who flushes.
-    flushes: Option<Arc<Flushes>>,
+    /// If commits become visible only when they are flushed: flushes.
+    flush: Option<Rc<dyn Fn()>>,
 }
 
 /// A log that flushes what was applied at the last flush, one in some turns of clients.
@@ -79,12 +82,8 @@ impl Simulated {
 
     /// Commits become visible some turns after they are applied from now on.
     fn flush_late(&mut self) {
-        let sequencer = Arc::clone(&self.engine.shared().sequencer);
-        sequencer.wait_for_flushes();
-        self.flushes = Some(Arc::new(Flushes {
-            through: AtomicU64::new(sequencer.applied().0),
-            sequencer,
-        }));
+        let flushes = self.flush_by_hand();
+        self.flush = Some(Rc::new(move || flushes.flush()));
     }
 
     pub fn new(seed: u64, topology: Topology, faults: Faults) -> Self {
@@ -98,33 +97,77 @@ impl Simulated {
             memory: memory.clone(),
             huge_pages: HugePages::Never,
         };
+        Self::on(seed, foundation, Found::default(), faults)
+    }
+
+    /// A database on a disk, in log files of few bytes. A turn of the log thread is a turn of a client, sometimes.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub fn open(
+        seed: u64,
+        topology: Topology,
+        faults: Faults,
+        disk: SimulatedDisk,
+    ) -> Result<Self, EngineError> {
+        let topology = Arc::new(topology);
+        let memory = Memory::new(&topology, HugePages::Never, Some(1 << 30)).unwrap();
+        let settings = LogSettings {
+            file_bytes: 256 << 10,
+        };
+        let opened = open(Arc::new(disk), topology, memory, HugePages::Never, settings)?;
+        let (foundation, found, mut writer, lock) = opened.into_parts();
+        let sequencer = Arc::clone(&foundation.sequencer);
+        sequencer.wait_for_flushes();
+        let mut simulated = Self::on(seed, foundation, found, faults);
+        let log = RefCell::new(move || {
+            let _lock = &lock;
+            if !writer.has_failed() {
+                match writer.step(sequencer.applied()) {
+                    Ok(through) => sequencer.set_durable(through),
+                    Err(error) => sequencer.fail(&error.to_string()),
+                }
+                // Whoever finds no room is told.
+                let _ = writer.prepare();
+            }
+        });
+        simulated.flush = Some(Rc::new(move || (log.borrow_mut())()));
+        Ok(simulated)
+    }
+
+    fn on(seed: u64, foundation: Foundation, found: Found, faults: Faults) -> Self {
+        let (topology, memory) = (Arc::clone(&foundation.topology), foundation.memory.clone());
+        let mut owners = found.owners.into_iter();
         let handler = |aeu| {
-            let mut owner = foundation.owner(aeu, None);
+            let mut owner = foundation.owner(aeu, owners.next());
             owner.clock = clock;
             owner
         };
         let simulation = Simulation::new(seed, &topology, BufferSizes::default(), faults, handler);
         let router = simulation.router().clone();
-        let engine = Engine::assemble(foundation, router, None, None);
         Simulated {
-            engine,
+            engine: Engine::assemble(foundation, router, None, found.shared),
             memory,
             simulation,
-            flushes: None,
+            flush: None,
         }
     }
 
     /// The same, but somebody has to say when.
     pub fn flush_by_hand(&mut self) -> Arc<Flushes> {
-        self.flush_late();
-        self.flushes.take().expect("it was made")
+        let sequencer = Arc::clone(&self.engine.shared().sequencer);
+        sequencer.wait_for_flushes();
+        Arc::new(Flushes {
+            through: AtomicU64::new(sequencer.applied().0),
+            sequencer,
+        })
     }
 
     /// Adds a client, which is polled once per turn.
     pub fn client(&mut self, script: impl Future<Output = ()> + 'static) {
         let polled = Polled {
             script: Box::pin(script),
-            flushes: self.flushes.clone(),
+            flush: self.flush.clone(),
         };
         self.simulation.session(polled).unwrap();
     }
@@ -194,15 +237,15 @@ pub(crate) async fn move_keys(
 /// Polls a client once per turn.
 struct Polled {
     script: Pin<Box<dyn Future<Output = ()>>>,
-    flushes: Option<Arc<Flushes>>,
+    flush: Option<Rc<dyn Fn()>>,
 }
 
 impl eris_aeu::Script<Parcel> for Polled {
     fn turn(&mut self, _: &mut Port<Parcel>, random: &mut Random) -> Turn {
-        if let Some(flushes) = &self.flushes
+        if let Some(flush) = &self.flush
             && random.one_in(24)
         {
-            flushes.flush();
+            flush();
         }
         match self
             .script
