@@ -7,9 +7,11 @@ pub use bench::*;
 use crate::format::Format;
 use clap::error::{ContextKind, ContextValue};
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use eris_engine::{DatabaseSettings, Synchronous};
 use eris_numa::{Bytes, HugePages, ParseBytesError};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -18,6 +20,7 @@ Examples:
   eris -f schema.sql -c 'SELECT count(*) FROM t' --format json
   eris --format csv < report.sql > report.csv   run a script from standard input
   eris -c '\\d t' -c '.schema t'                 commands of the prompt, \\? lists them
+  eris --db sales -f schema.sql                 keep the data in the directory sales
   eris ssb run --scale 1                        generate, load and run the Star Schema Benchmark
   ERIS_TOPOLOGY=4x2 eris                        pretend to have 4 NUMA nodes with 2 cores each
 
@@ -31,7 +34,7 @@ Exit status:
 ///
 /// Without a command, runs the statements given by -c and -f in their order; without these, reads standard input, or
 /// opens a prompt when that is a terminal. Besides statements, the commands of the prompt are understood. Data lives as
-/// long as the process.
+/// long as the process, or in the directory that --db gives.
 #[derive(Debug, Parser)]
 #[command(name = "eris", version, after_help = EXAMPLES)]
 pub struct Cli {
@@ -97,9 +100,47 @@ pub struct Statements {
     #[arg(short, long = "file", value_name = "FILE")]
     pub files: Vec<PathBuf>,
 
+    /// Keep the data in this directory, which is made if it is not there; without it, data lives as long as the process
+    #[arg(long, value_name = "DIR")]
+    pub db: Option<PathBuf>,
+
+    /// When a commit is on the disk: `on` before it is acknowledged, `off` a moment later, or within a time such as
+    /// `1s` or `200ms`; a crash takes what is not there yet
+    #[arg(long, value_name = "WHEN", default_value = "on", value_parser = synchronous, requires = "db")]
+    pub synchronous: Synchronous,
+
     /// How results are printed
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
+}
+
+impl Statements {
+    /// Where data is kept.
+    pub fn database(&self) -> Option<DatabaseSettings> {
+        let directory = self.db.clone()?;
+        Some(DatabaseSettings {
+            directory,
+            synchronous: self.synchronous,
+        })
+    }
+}
+
+fn synchronous(text: &str) -> Result<Synchronous, String> {
+    let wrong = || format!("{text} is neither on nor off, nor a time such as 1s or 200ms");
+    let units = [("ms", 1), ("s", 1_000), ("min", 60_000)];
+    match text {
+        "on" => Ok(Synchronous::On),
+        "off" => Ok(Synchronous::Off),
+        _ => {
+            let mut parts = units.iter().filter_map(|(unit, milliseconds)| {
+                let number = text.strip_suffix(unit)?.trim().parse::<u64>().ok()?;
+                number.checked_mul(*milliseconds)
+            });
+            let milliseconds = parts.next().filter(|milliseconds| *milliseconds > 0);
+            let milliseconds = milliseconds.ok_or_else(wrong)?;
+            Ok(Synchronous::Interval(Duration::from_millis(milliseconds)))
+        }
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -176,8 +217,10 @@ pub enum SsbCommand {
     #[command(after_help = "Examples:\n  eris ssb run --scale 1\n  \
                             eris ssb run --scale 10 --data data/ssb10 --runs 10\n  \
                             eris ssb run --query 1.1 --query 4.1 --breakdown\n  \
-                            eris ssb run --scale 1 --sessions 8\n  \
-                            eris ssb run --scale 1 --json > result.json")]
+                            eris --db sales -f schema.sql                 keep the data in the directory sales
+  eris ssb run --scale 1 --sessions 8\n  \
+                            eris --db sales -f schema.sql                 keep the data in the directory sales
+  eris ssb run --scale 1 --json > result.json")]
     Run(SsbRun),
 }
 

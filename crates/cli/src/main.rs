@@ -142,7 +142,13 @@ fn run(cli: Cli, sources: Vec<Source>) -> Result<(), CliError> {
         Some(Command::Ssb(args::SsbCommand::Run(run))) => {
             Ok(ssb::run(settings(topology), &run, &runtime)?)
         }
-        None => statements(settings(topology), sources, cli.statements.format, &runtime),
+        None => {
+            let settings = Settings {
+                database: cli.statements.database(),
+                ..settings(topology)
+            };
+            statements(settings, sources, cli.statements.format, &runtime)
+        }
     }
 }
 
@@ -183,16 +189,18 @@ fn statements(
     let footer = interactive || format.is_for_people() && io::stdout().is_terminal();
     let shown = settings::Settings::new(format, interactive);
     let mut runner = Runner::new(database.session(), shown, footer);
-    if interactive {
-        return Ok(interactive::run(&mut runner, runtime)?);
-    }
-    runtime.block_on(async {
-        tokio::select! {
-            biased;
-            _ = tokio::signal::ctrl_c() => Err(CliError::Interrupted),
-            outcome = run_sources(&mut runner, sources) => outcome,
-        }
-    })
+    let outcome = match interactive {
+        true => interactive::run(&mut runner, runtime).map_err(CliError::from),
+        false => runtime.block_on(async {
+            tokio::select! {
+                biased;
+                _ = tokio::signal::ctrl_c() => Err(CliError::Interrupted),
+                outcome = run_sources(&mut runner, sources) => outcome,
+            }
+        }),
+    };
+    // Whatever went wrong before, what was committed is made durable.
+    outcome.and(database.close().map_err(CliError::Open))
 }
 
 async fn run_sources(runner: &mut Runner, sources: Vec<Source>) -> Result<(), CliError> {

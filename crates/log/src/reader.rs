@@ -172,7 +172,7 @@ fn damaged(path: &Path, offset: u64, what: &str) -> LogError {
 
 /// A whole group behind the end, where none can be.
 fn later_group(rest: &[u8], database: DatabaseId, end: &LogEnd) -> Option<(usize, u64)> {
-    let places = (0..rest.len().saturating_sub(HEADER)).step_by(ALIGNMENT);
+    let places = (0..(rest.len() + 1).saturating_sub(HEADER)).step_by(ALIGNMENT);
     places.skip(1).find_map(|offset| {
         let place = Place {
             database,

@@ -272,6 +272,7 @@ impl LogWriter {
         let mut group = GroupBytes::new(std::mem::take(&mut self.bytes), self.through);
         group.push(Timestamp::ZERO, &body);
         self.write(group, GroupKind::Continued)?;
+        self.file.give_back_rest();
         self.file = next;
         Ok(())
     }
@@ -327,9 +328,11 @@ impl LogWriter {
     /// The disk has failed. Then the next start finds a log that was not closed.
     pub fn close(mut self, applied: Timestamp) -> Result<(), LogError> {
         self.step(applied)?;
+        self.room.fail();
         let group = GroupBytes::new(std::mem::take(&mut self.bytes), self.through);
         // Its room is kept back in every file.
         self.write(group, GroupKind::Closed)?;
+        self.file.give_back_rest();
         if let Some(next) = self.next.take() {
             let path = crate::file::path_of(next.number);
             drop(next);

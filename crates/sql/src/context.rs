@@ -20,6 +20,7 @@ pub(crate) use session_data::{NamedStatement, SessionData};
 pub(crate) use variables::{NULL_ORDERS, NUMA_STRATEGIES, Variables};
 
 use crate::catalog::{Catalog, SCHEMA, Table};
+use crate::error::SqlError;
 use crate::maintenance::recoding::Recodings;
 use crate::running::queries::Query;
 use datafusion::execution::context::SessionState;

@@ -99,8 +99,7 @@ impl Engine {
     }
 
     /// Makes an empty data object. `name` is for messages; names are the catalogue's business. It ends with
-    /// the process.
-    /// What a durable database has, it has through its [`Home`](eris_home::Home).
+    /// the process: what a durable database has, it has through its [`Home`](eris_home::Home).
     pub fn create(
         &self,
         name: &str,

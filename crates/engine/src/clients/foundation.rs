@@ -167,12 +167,12 @@ impl Opened {
     ///
     /// # Errors
     /// The system has no thread.
-    pub fn start(mut self, synchronous: Synchronous) -> Result<(Foundation, Found), EngineError> {
+    pub fn start(self, synchronous: Synchronous) -> Result<(Foundation, Found), EngineError> {
         let sequencer = &self.foundation.sequencer;
         let thread = LogThread::start(self.writer, self.lock, sequencer, synchronous);
         let thread = thread.map_err(|error| EngineError::Start(error.to_string()))?;
-        if let Some(shared) = &mut self.found.shared {
-            shared.durability.thread = Some(thread);
+        if let Some(shared) = &self.found.shared {
+            shared.durability.set_thread(thread);
         }
         Ok((self.foundation, self.found))
     }

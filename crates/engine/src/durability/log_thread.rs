@@ -1,5 +1,6 @@
 //! The thread that flushes: it waits for the sequencer's bell, and makes durable what is applied.
 
+use crate::error::EngineError;
 use crate::sequencer::Sequencer;
 use crate::settings::Synchronous;
 use eris_disk::HeldLock;
@@ -10,6 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
+/// Why nothing is written to a log that was closed.
+const CLOSED: &str = "the database was closed";
 /// How long commits wait for a flush where nobody waits for them.
 const OFF: Duration = Duration::from_millis(200);
 
@@ -70,23 +73,42 @@ fn run(mut writer: LogWriter, sequencer: &Sequencer, stop: &AtomicBool, synchron
             Err(error) => return sequencer.fail(&error.to_string()),
         }
         if is_last {
-            if let Err(error) = writer.close(applied) {
-                sequencer.fail(&error.to_string());
-            }
-            return;
+            let closed = writer.close(applied);
+            return sequencer
+                .fail(&closed.map_or_else(|error| error.to_string(), |()| CLOSED.to_owned()));
         }
         // Whoever finds no room is told, and asks again.
         let _ = writer.prepare();
     }
 }
 
-impl Drop for LogThread {
-    fn drop(&mut self) {
+impl LogThread {
+    /// Closes the log.
+    ///
+    /// # Errors
+    /// The disk has failed.
+    pub fn close(mut self) -> Result<(), EngineError> {
+        self.end();
+        match self.sequencer.failure() {
+            Some(reason) if **reason != *CLOSED => Err(EngineError::LogFailed {
+                reason: reason.to_string(),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    fn end(&mut self) {
         self.stop.store(true, Ordering::SeqCst);
         self.sequencer.flusher().ring();
         if let Some(thread) = self.thread.take() {
             // A panic there was told to the user already.
             let _ = thread.join();
         }
+    }
+}
+
+impl Drop for LogThread {
+    fn drop(&mut self) {
+        self.end();
     }
 }

@@ -21,8 +21,8 @@ pub(crate) struct Durability {
     definitions: Lock<BTreeMap<String, Definition>>,
     /// Recovered objects that no definition has reopened yet.
     unopened: Lock<BTreeSet<ObjectId>>,
-    /// `None` where a test steps the log.
-    pub thread: Option<LogThread>,
+    /// `None` where a test steps the log, and once it is closed.
+    thread: Lock<Option<LogThread>>,
 }
 
 impl Durability {
@@ -35,7 +35,24 @@ impl Durability {
             log,
             definitions: Lock::new(definitions),
             unopened: Lock::new(objects.collect()),
-            thread: None,
+            thread: Lock::default(),
+        }
+    }
+
+    /// Who flushes.
+    pub fn set_thread(&self, thread: LogThread) {
+        *self.thread.lock() = Some(thread);
+    }
+
+    /// Closes the log behind all that was committed.
+    ///
+    /// # Errors
+    /// The disk has failed.
+    pub fn close(&self) -> Result<(), EngineError> {
+        let thread = self.thread.lock().take();
+        match thread {
+            Some(thread) => thread.close(),
+            None => Ok(()),
         }
     }
 

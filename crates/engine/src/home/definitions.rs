@@ -45,6 +45,10 @@ impl Definitions for Engine {
         }
     }
 
+    fn close(&self) -> Result<(), HomeError> {
+        self.durability().close()
+    }
+
     fn opened(&self) -> BoxFuture<'_, Result<(), HomeError>> {
         Box::pin(async move {
             for object in self.durability().take_unopened() {

@@ -311,7 +311,7 @@ fn of_fragment(error: &FragmentError) -> SqlState {
 
 fn of_home(error: &HomeError) -> SqlState {
     match error {
-        HomeError::Start(_) => SqlState("58000"),
+        HomeError::Start(_) | HomeError::Open(_) => SqlState("58000"),
         HomeError::TooBusy { .. } => SqlState("53300"),
         HomeError::Type { .. } | HomeError::KeyColumn { .. } => SqlState("0A000"),
         HomeError::NoSuchObject(_) => Mistake::UndefinedTable.sqlstate(),
@@ -329,6 +329,10 @@ fn of_home(error: &HomeError) -> SqlState {
             Mistake::NotReady.sqlstate()
         }
         HomeError::Panicked { .. } => INTERNAL_ERROR,
+        HomeError::DiskFull { .. } => SqlState("53100"),
+        HomeError::LogFailed { .. } => SqlState::IO_ERROR,
+        // PostgreSQL's transaction_resolution_unknown.
+        HomeError::FateOpen { .. } => SqlState("08007"),
     }
 }
 

@@ -75,6 +75,18 @@ impl Database {
         self.0.context.recodings.finished().await;
     }
 
+    /// Makes all durable that was committed, where tables outlive the process. Nothing can be written any more. It
+    /// blocks as long as that takes.
+    ///
+    /// # Errors
+    /// The disk has failed.
+    pub fn close(&self) -> Result<(), SqlError> {
+        match self.home().definitions() {
+            Some(definitions) => Ok(definitions.close()?),
+            None => Ok(()),
+        }
+    }
+
     pub(crate) fn context(&self) -> &Arc<StatementContext> {
         &self.0.context
     }
