@@ -51,10 +51,12 @@ pub trait Definitions: Send + Sync {
     /// There is no room, or the disk has failed before: nothing was stored.
     fn note(&self, changes: Vec<DefinitionChange>) -> Result<(), HomeError>;
 
-    /// An object that a definition leads to is in use again, with its rows.
+    /// An object that a definition leads to is in use again, with its rows. Names may have changed since it was made:
+    /// its own, and those of its columns.
     ///
     /// # Errors
-    /// There is none of this number, or it is not made like that.
+    /// There is none of this number, or it is not made like that: of columns of these types, with this key, cut like
+    /// this.
     fn reopen(&self, object: ObjectId, definition: &ObjectDefinition) -> Result<(), HomeError>;
 
     /// Makes all durable that was committed, and closes the log: nothing can be written any more. It blocks as long as

@@ -7,8 +7,15 @@
 //!
 //! The contents never change: a change makes new contents and puts them in their place. So a statement sees one state
 //! of the whole catalogue, and what it has found there stays as it was, rows included, until it ends.
+//!
+//! Where definitions outlive the process, the [difference](definitions) is stored before anybody sees it.
 
+mod balancing;
 pub(crate) mod create_statement;
+mod data;
+mod definition_log;
+mod definitions;
+mod draft;
 mod foreign_key;
 mod index;
 mod macros;
@@ -18,6 +25,10 @@ mod sequence;
 mod table;
 mod view;
 
+pub(crate) use balancing::TableBalancing;
+pub(crate) use data::{DataSource, StoredObjects};
+pub(crate) use definition_log::DefinitionLog;
+pub(crate) use draft::Draft;
 pub(crate) use foreign_key::{ForeignKey, positions};
 pub(crate) use index::TableIndex;
 pub(crate) use macros::Macro;
@@ -33,6 +44,7 @@ pub(crate) use table::{
 pub(crate) use view::{View, ViewDependency};
 
 use crate::error::SqlError;
+use definitions::Difference;
 use eris_types::most_similar;
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -45,8 +57,13 @@ use tokio::sync::{Mutex, MutexGuard};
 #[derive(Debug)]
 pub(crate) struct Catalog {
     current: RwLock<Arc<Contents>>,
-    /// Held while a change is checked against the contents and made: planning views at most, never waiting for rows.
+    /// Held while a change is checked against the contents, made and stored: planning views and one flush at most,
+    /// never waiting for rows.
     write_lock: Mutex<()>,
+    /// Where changes are stored, once the database is open; nowhere in memory.
+    log: OnceLock<Arc<DefinitionLog>>,
+    /// A [draft](draft) is seen by one statement only, and not stored.
+    is_draft: bool,
 }
 
 /// All schemas with their tables and views at one time.
@@ -114,6 +131,8 @@ impl Default for Catalog {
                 attached: OnceLock::new(),
             })),
             write_lock: Mutex::default(),
+            log: OnceLock::new(),
+            is_draft: false,
         }
     }
 }
@@ -122,6 +141,20 @@ impl Catalog {
     /// The contents as they are now.
     pub fn contents(&self) -> Arc<Contents> {
         Arc::clone(&self.current.read().expect(UNPOISONED))
+    }
+
+    /// Where changes are stored, if they are.
+    pub fn log(&self) -> Option<&Arc<DefinitionLog>> {
+        self.log.get()
+    }
+
+    /// From now on changes are stored there. What there is now is stored already.
+    pub fn store_in(&self, log: DefinitionLog) {
+        for sequence in self.contents().sequences() {
+            sequence.entered();
+        }
+        let set = self.log.set(Arc::new(log));
+        set.expect("a database is opened once");
     }
 
     /// Waits for the right to change the contents.
@@ -145,17 +178,32 @@ pub(crate) struct CatalogChange<'a> {
 }
 
 impl CatalogChange<'_> {
-    /// Statements that begin from now on see the new contents.
+    /// Statements that begin from now on see the new contents. They are durable before, where definitions are.
     ///
     /// # Errors
-    /// The statement was stopped before.
-    pub fn commit(self) -> Result<(), SqlError> {
+    /// The statement was stopped before. Or the change could not be stored: then nothing has changed.
+    pub async fn commit(self) -> Result<(), SqlError> {
         crate::cancel::begin_commit()?;
+        if let Some(log) = self.catalog.log().filter(|_| !self.catalog.is_draft) {
+            let difference = Difference::between(&self.catalog.contents(), &self.contents);
+            let Difference {
+                changes,
+                entering,
+                leaving,
+            } = difference;
+            leaving.iter().for_each(|sequence| sequence.leaving());
+            if let Err(error) = log.store(changes).await {
+                leaving.iter().for_each(|sequence| sequence.stays());
+                return Err(error);
+            }
+            entering.iter().for_each(|sequence| sequence.entered());
+        }
         self.publish();
         Ok(())
     }
 
-    /// The same, whether or not the statement was stopped: to undo what it has done.
+    /// The same of a change to temporary schemas only, whether or not the statement was stopped. Nothing of it is
+    /// stored.
     pub fn publish(self) {
         let new = Arc::new(self.contents);
         let old = std::mem::replace(&mut *self.catalog.current.write().expect(UNPOISONED), new);
@@ -413,7 +461,7 @@ mod tests {
         change.put(view("v", &[]));
         let name = RelationName::new(SCHEMA, "v");
         assert!(catalog.contents().get(&name).is_none(), "not committed");
-        change.commit().unwrap();
+        change.commit().await.unwrap();
         assert!(before.get(&name).is_none());
         assert!(catalog.contents().get(&name).is_some());
         let mut dropped = catalog.change().await;

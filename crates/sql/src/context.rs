@@ -10,11 +10,13 @@
 
 mod lookup;
 mod macros;
+mod opening;
 mod services;
 mod session_data;
 mod variables;
 
 pub(crate) use lookup::no_schema_hint;
+pub(crate) use opening::Opening;
 pub(crate) use services::Services;
 pub(crate) use session_data::{NamedStatement, SessionData};
 pub(crate) use variables::{NULL_ORDERS, NUMA_STRATEGIES, Variables};
@@ -45,6 +47,8 @@ pub(crate) struct StatementContext {
     pub current_schema: Arc<str>,
     /// Which rows it finds: a statement that changes tables builds on what is not visible yet.
     pub newest: Newest,
+    /// What a definition has from before, if the database is being opened.
+    opening: Option<Arc<Opening>>,
 }
 
 impl StatementContext {
@@ -61,6 +65,7 @@ impl StatementContext {
             query: None,
             current_schema: SCHEMA.into(),
             newest: Newest::Visible,
+            opening: None,
         }
     }
 
@@ -84,6 +89,14 @@ impl StatementContext {
     pub fn of_query(self, query: &Arc<Query>) -> Self {
         StatementContext {
             query: Some(Arc::clone(query)),
+            ..self
+        }
+    }
+
+    /// On another catalogue.
+    pub fn in_catalog(self, catalog: &Arc<Catalog>) -> Self {
+        StatementContext {
+            catalog: Arc::clone(catalog),
             ..self
         }
     }
@@ -163,6 +176,24 @@ impl StatementContext {
     /// The statement's entry among the running ones, unless it is being prepared.
     pub fn query(&self) -> Option<&Arc<Query>> {
         self.query.as_ref()
+    }
+
+    /// The statement has taken numbers of a sequence: it [waits](Self::settle_numbers) before it shows them.
+    pub fn took_numbers(&self) {
+        if let Some(query) = &self.query {
+            query.took_numbers();
+        }
+    }
+
+    /// Before a client sees numbers of sequences that the statement has taken: they are given to nobody else any more,
+    /// after a crash either. A client may see them without any commit.
+    pub async fn settle_numbers(&self) {
+        if let Some(query) = &self.query
+            && query.has_taken_numbers()
+            && let Some(log) = self.catalog.log()
+        {
+            log.settle_notes().await;
+        }
     }
 
     /// For reading files: a state without tables or a session's variables.

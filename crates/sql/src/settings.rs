@@ -16,6 +16,7 @@ pub(crate) use list::{SETTINGS, find};
 
 use crate::context::{StatementContext, Variables};
 use crate::error::{Mistake, SqlError};
+use eris_home::{Definition, DefinitionChange};
 pub(crate) use value::Value;
 use value::ValueKind;
 
@@ -39,6 +40,8 @@ enum Access {
         get: fn(&StatementContext) -> Value,
         set: fn(&StatementContext, Value) -> Result<(), SqlError>,
         default: fn(&StatementContext) -> Value,
+        /// Whether it outlives the process, where definitions do. What depends on the machine does not.
+        is_kept: bool,
     },
     /// Fixed when the engine starts.
     Start {
@@ -91,7 +94,11 @@ impl Setting {
         })
     }
 
-    pub fn assign(&self, context: &StatementContext, text: &str) -> Result<(), SqlError> {
+    /// Gives it the value that a text means.
+    ///
+    /// # Errors
+    /// It means none, or the setting cannot be changed.
+    pub async fn assign(&self, context: &StatementContext, text: &str) -> Result<(), SqlError> {
         let value = || self.parse(text);
         match self.access {
             Access::Session { set, .. } => {
@@ -99,21 +106,65 @@ impl Setting {
                 context.session.change(|variables| set(variables, value));
                 Ok(())
             }
-            Access::Database { set, .. } => set(context, value()?),
+            Access::Database { .. } => self.set(context, value()?).await,
             Access::Start { how, .. } => Err(self.fixed(how)),
         }
     }
 
-    pub fn reset(&self, context: &StatementContext) -> Result<(), SqlError> {
+    /// Gives it the value that it begins with.
+    ///
+    /// # Errors
+    /// It cannot be changed.
+    pub async fn reset(&self, context: &StatementContext) -> Result<(), SqlError> {
         match self.access {
             Access::Session { get, set } => {
                 let value = get(&context.default_variables());
                 context.session.change(|variables| set(variables, value));
                 Ok(())
             }
-            Access::Database { set, default, .. } => set(context, default(context)),
+            Access::Database { default, .. } => self.set(context, default(context)).await,
             Access::Start { how, .. } => Err(self.fixed(how)),
         }
+    }
+
+    /// Sets what all sessions have, and stores that.
+    async fn set(&self, context: &StatementContext, value: Value) -> Result<(), SqlError> {
+        let Access::Database {
+            get,
+            set,
+            default,
+            is_kept,
+        } = self.access
+        else {
+            unreachable!("called for settings of the database only");
+        };
+        let log = context.catalog.log().filter(|_| is_kept);
+        let Some(log) = log else {
+            return set(context, value);
+        };
+        // Changes are stored in the order in which they are made.
+        let _alone = context.catalog.change().await;
+        let before = get(context);
+        set(context, value)?;
+        let name = format!("setting {}", self.name);
+        let now = get(context);
+        let change = match now == default(context) {
+            true => DefinitionChange::IsGone(name),
+            false => DefinitionChange::Is(Definition {
+                text: format!(
+                    "SET {} = '{}'",
+                    self.name,
+                    self.kind.show(&now).replace('\'', "''")
+                ),
+                name,
+                objects: Vec::new(),
+            }),
+        };
+        let stored = log.store(vec![change]).await;
+        if stored.is_err() {
+            set(context, before)?;
+        }
+        stored
     }
 
     fn fixed(&self, how: &str) -> SqlError {

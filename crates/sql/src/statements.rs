@@ -4,5 +4,6 @@ pub(crate) mod ddl;
 pub(crate) mod dml;
 pub(crate) mod files;
 pub(crate) mod insert;
+pub(crate) mod opening;
 pub(crate) mod set;
 pub(crate) mod show;

@@ -57,6 +57,11 @@ impl RelationName {
         }
     }
 
+    /// The name with its schema, whatever that is, as SQL.
+    pub fn full(&self) -> String {
+        format!("{}.{}", quoted(&self.schema), quoted(&self.name))
+    }
+
     /// The schema as statements call it.
     pub fn shown_schema(&self) -> &str {
         match self.is_temporary() {

@@ -1,7 +1,19 @@
 //! Sequences: numbers, each of which is given once.
+//!
+//! Where definitions outlive the process, a sequence goes on behind the last number that it has noted. It notes one
+//! ahead of those that it gives:
+//!
+//! ```text
+//! nextval 1 ─ note [behind 33] ─ 1 is given, 2 … 33 without a note ─ nextval 34 ─ note [behind 66] …
+//!                                     the process ends ─ open ─ 34 is the next: those in between are given to nobody
+//! ```
+//!
+//! A database that is closed notes the last number that was given.
 
 use super::RelationName;
+use super::definition_log::DefinitionLog;
 use crate::error::{Mistake, SqlError};
+use eris_home::{Definition, DefinitionChange};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A sequence. All sessions take its numbers; a number that was taken is not given back if the statement fails.
@@ -24,19 +36,65 @@ pub(crate) struct Course {
     pub cycle: bool,
 }
 
+/// So many numbers are noted ahead, or as many as a statement takes at once.
+const AHEAD: usize = 32;
+
 #[derive(Clone, Copy, Debug)]
 struct State {
+    at: Position,
+    /// How many numbers may be given before the next note.
+    ahead: usize,
+    kept: Kept,
+}
+
+/// Whether a sequence is among the definitions that outlive the process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kept {
+    /// It is not: there are none, or it has no name yet.
+    No,
+    Yes,
+    /// The change that drops it is being stored. What it would note could come behind that.
+    Leaving,
+}
+
+/// How far a sequence is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Position {
     /// The last number that was given, if any was.
     last: Option<i64>,
     /// The number to be given next; none behind the last one.
     next: Option<i64>,
 }
 
+impl Position {
+    /// Where a sequence begins.
+    fn start(course: &Course) -> Self {
+        Position {
+            last: None,
+            next: Some(course.start),
+        }
+    }
+
+    /// As it is noted.
+    fn text(self) -> String {
+        match self {
+            Position {
+                last: Some(last), ..
+            } => format!("{BEHIND} {last}"),
+            Position { next, .. } => format!("{WITH} {}", next.expect("no number was given")),
+        }
+    }
+}
+
+const BEHIND: &str = "behind";
+const WITH: &str = "with";
+
 impl Sequence {
     pub fn new(name: RelationName, course: Course) -> Arc<Self> {
         let state = State {
-            last: None,
-            next: Some(course.start),
+            at: Position::start(&course),
+            ahead: 0,
+            kept: Kept::No,
         };
         Arc::new(Sequence {
             name,
@@ -48,26 +106,41 @@ impl Sequence {
     /// The next numbers, as many.
     ///
     /// # Errors
-    /// There are not so many left.
-    pub fn take(&self, count: usize) -> Result<Vec<i64>, SqlError> {
+    /// There are not so many left. Or they cannot be noted: then none is taken.
+    pub fn take(&self, count: usize, log: Option<&DefinitionLog>) -> Result<Vec<i64>, SqlError> {
         let mut state = self.state();
-        let mut taken = Vec::with_capacity(count);
+        let mut at = state.at;
+        let mut numbers = Vec::with_capacity(count);
         for _ in 0..count {
-            let next = state.next.ok_or_else(|| self.exhausted())?;
-            *state = State {
-                last: Some(next),
-                next: self.course.after(next),
+            let Some(next) = at.next else {
+                state.at = at;
+                return Err(self.exhausted());
             };
-            taken.push(next);
+            at = self.behind(next);
+            numbers.push(next);
         }
-        Ok(taken)
+        if let Some(log) = log
+            && count > state.ahead
+        {
+            let (ahead, steps) = self.ahead(at, count.max(AHEAD));
+            self.note(&state, ahead, log)?;
+            state.ahead = count + steps;
+        }
+        state.ahead = state.ahead.saturating_sub(count);
+        state.at = at;
+        Ok(numbers)
     }
 
     /// Goes on behind a number, or with it.
     ///
     /// # Errors
-    /// It is none of the sequence's.
-    pub fn set(&self, number: i64, is_given: bool) -> Result<(), SqlError> {
+    /// It is none of the sequence's, or cannot be noted.
+    pub fn set(
+        &self,
+        number: i64,
+        is_given: bool,
+        log: Option<&DefinitionLog>,
+    ) -> Result<(), SqlError> {
         let Course { least, most, .. } = self.course;
         if !(least..=most).contains(&number) {
             let message = format!(
@@ -76,27 +149,129 @@ impl Sequence {
             );
             return Err(SqlError::invalid(Mistake::NumericOutOfRange, message));
         }
-        *self.state() = match is_given {
-            true => State {
-                last: Some(number),
-                next: self.course.after(number),
-            },
-            false => State {
+        let at = match is_given {
+            true => self.behind(number),
+            false => Position {
                 last: None,
                 next: Some(number),
             },
         };
+        let mut state = self.state();
+        if let Some(log) = log {
+            self.note(&state, at, log)?;
+        }
+        (state.at, state.ahead) = (at, 0);
+        Ok(())
+    }
+
+    /// Where it is behind a number.
+    fn behind(&self, number: i64) -> Position {
+        Position {
+            last: Some(number),
+            next: self.course.after(number),
+        }
+    }
+
+    /// The position that is so many steps ahead, or fewer if there are not so many; and how many.
+    fn ahead(&self, from: Position, steps: usize) -> (Position, usize) {
+        let mut at = from;
+        for done in 0..steps {
+            match at.next {
+                Some(next) => at = self.behind(next),
+                None => return (at, done),
+            }
+        }
+        (at, steps)
+    }
+
+    /// Notes that it goes on from there after a crash.
+    fn note(&self, state: &State, at: Position, log: &DefinitionLog) -> Result<(), SqlError> {
+        match state.kept {
+            Kept::No => Ok(()),
+            Kept::Yes => log.note(DefinitionChange::Is(self.numbers(at))),
+            Kept::Leaving => {
+                let message = format!("sequence \"{}\" does not exist", self.name);
+                Err(SqlError::invalid(Mistake::UndefinedTable, message))
+            }
+        }
+    }
+
+    fn numbers(&self, at: Position) -> Definition {
+        Definition {
+            name: numbers_of(&self.name),
+            text: at.text(),
+            objects: Vec::new(),
+        }
+    }
+
+    /// It is about to be stored as a new one: what has to be noted with it, if it has given numbers.
+    pub fn entering(&self) -> Option<Definition> {
+        let mut state = self.state();
+        if state.at == Position::start(&self.course) {
+            return None;
+        }
+        let (at, steps) = self.ahead(state.at, AHEAD);
+        state.ahead = steps;
+        Some(self.numbers(at))
+    }
+
+    /// It is stored: from now on it notes what it gives.
+    pub fn entered(&self) {
+        self.state().kept = Kept::Yes;
+    }
+
+    /// A change that drops it is about to be stored.
+    pub fn leaving(&self) {
+        let mut state = self.state();
+        if state.kept == Kept::Yes {
+            state.kept = Kept::Leaving;
+        }
+    }
+
+    /// It could not be stored.
+    pub fn stays(&self) {
+        let mut state = self.state();
+        if state.kept == Kept::Leaving {
+            state.kept = Kept::Yes;
+        }
+    }
+
+    /// Goes on where a text says that was noted. `false`: it says nothing of this sequence.
+    pub fn go_on(&self, noted: &str) -> bool {
+        let mut words = noted.split(' ');
+        let (Some(word), Some(number), None) = (words.next(), words.next(), words.next()) else {
+            return false;
+        };
+        let is_given = match word {
+            BEHIND => true,
+            WITH => false,
+            _ => return false,
+        };
+        let number = number.parse().ok();
+        number.is_some_and(|number| self.set(number, is_given, None).is_ok())
+    }
+
+    /// The database is closed: notes how far it is, so that no number is lost. Whoever still takes one notes that anew.
+    ///
+    /// # Errors
+    /// It cannot be noted: then numbers are left out.
+    pub fn close(&self, log: &DefinitionLog) -> Result<(), SqlError> {
+        let mut state = self.state();
+        if state.kept == Kept::Yes && state.ahead > 0 {
+            self.note(&state, state.at, log)?;
+            state.ahead = 0;
+        }
         Ok(())
     }
 
     /// The last number that was given, by whomever.
     pub fn last(&self) -> Option<i64> {
-        self.state().last
+        self.state().at.last
     }
 
     /// The number with which a copy goes on; that behind the last one is the first again.
     pub fn goes_on_with(&self) -> i64 {
-        self.state().next.unwrap_or(self.course.first())
+        self.state().at.next.unwrap_or(self.course.first())
     }
 
     fn exhausted(&self) -> SqlError {
@@ -122,6 +297,11 @@ impl Sequence {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The name of the definition that says how far a sequence is.
+pub(super) fn numbers_of(sequence: &RelationName) -> String {
+    format!("numbers {}", sequence.full())
 }
 
 impl Course {
@@ -170,20 +350,24 @@ mod tests {
         Sequence::new(RelationName::new(SCHEMA, "s"), course)
     }
 
+    fn take(sequence: &Sequence, count: usize) -> Result<Vec<i64>, SqlError> {
+        sequence.take(count, None)
+    }
+
     #[test]
     fn numbers_end_or_begin_anew() {
         let ends = sequence(3, 2, 1, 6, false);
-        assert_eq!(ends.take(2).unwrap(), [3, 5]);
-        assert!(ends.take(1).is_err());
+        assert_eq!(take(&ends, 2).unwrap(), [3, 5]);
+        assert!(take(&ends, 1).is_err());
         assert_eq!(ends.last(), Some(5));
-        ends.set(1, false).unwrap();
-        assert_eq!(ends.take(2).unwrap(), [1, 3]);
-        assert!(ends.set(7, true).is_err());
+        ends.set(1, false, None).unwrap();
+        assert_eq!(take(&ends, 2).unwrap(), [1, 3]);
+        assert!(ends.set(7, true, None).is_err());
         let cycles = sequence(0, -1, -1, 1, true);
-        assert_eq!(cycles.take(5).unwrap(), [0, -1, 1, 0, -1]);
+        assert_eq!(take(&cycles, 5).unwrap(), [0, -1, 1, 0, -1]);
         let wide = sequence(i64::MAX, 1, 1, i64::MAX, false);
-        assert_eq!(wide.take(1).unwrap(), [i64::MAX]);
-        assert!(wide.take(1).is_err());
+        assert_eq!(take(&wide, 1).unwrap(), [i64::MAX]);
+        assert!(take(&wide, 1).is_err());
     }
 
     #[test]
@@ -192,7 +376,7 @@ mod tests {
         let mut all: Vec<i64> = std::thread::scope(|scope| {
             let take = || {
                 (0..500)
-                    .flat_map(|_| sequence.take(3).unwrap())
+                    .flat_map(|_| take(&sequence, 3).unwrap())
                     .collect::<Vec<_>>()
             };
             let threads: Vec<_> = (0..4).map(|_| scope.spawn(take)).collect();

@@ -1,16 +1,16 @@
 //! Tables: names for data objects, and the rules of their rows.
 
-use crate::catalog::{ForeignKey, RelationName, Sequence, TableIndex, positions};
+use crate::catalog::data::{Data, DataSource};
+use crate::catalog::{ForeignKey, RelationName, Sequence, TableBalancing, TableIndex, positions};
 use crate::error::{SqlError, Violation};
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::sql::sqlparser::ast;
 use eris_fragment::Type;
-use eris_home::{Home, HomeError, ObjectDefinition, Partitioning};
+use eris_home::{HomeError, ObjectDefinition, Partitioning};
 use eris_types::{ColumnId, ObjectId};
 use std::fmt;
 use std::sync::Arc;
-use tokio::runtime::Handle;
 use tokio::sync::RwLock;
 
 /// A version of a table: what changes it puts a new `Table` into the catalogue, and statements that run meanwhile keep
@@ -36,6 +36,8 @@ pub(crate) struct Table {
     pub row_order: Vec<String>,
     /// COMMENT ON TABLE.
     pub comment: Option<String>,
+    /// CALL eris.balance.
+    pub balancing: TableBalancing,
     /// Beside that of the key.
     pub indexes: Vec<TableIndex>,
     /// Keeps the data object.
@@ -165,7 +167,7 @@ pub(crate) struct Unique {
 impl Unique {
     /// The data object of its keys.
     pub fn object(&self) -> ObjectId {
-        self.keys.as_ref().expect("the table is made").object
+        self.keys.as_ref().expect("the table is made").object()
     }
 
     /// Whether it is a constraint, to which a foreign key can refer.
@@ -187,7 +189,7 @@ impl Unique {
     /// Makes the data object of its keys.
     async fn make(
         &mut self,
-        home: &Arc<dyn Home>,
+        source: &DataSource,
         table: &RelationName,
         schema: &Schema,
     ) -> Result<(), SqlError> {
@@ -199,14 +201,14 @@ impl Unique {
             .into_iter()
             .map(|field| field.with_nullable(true))
             .collect();
-        let object = home.create(ObjectDefinition {
+        let keys = source.data(ObjectDefinition {
             name: table.to_string(),
             schema: Arc::new(Schema::new(fields)),
             partitioning: Partitioning::Size,
             key,
             is_temporary: table.is_temporary(),
         });
-        self.keys = Some(Arc::new(Data::new(Arc::clone(home), object.await?)));
+        self.keys = Some(keys.await?);
         Ok(())
     }
 }
@@ -223,14 +225,15 @@ pub(crate) struct Definition {
     pub partitioning: Partitioning,
     pub row_order: Vec<String>,
     pub comment: Option<String>,
+    pub balancing: TableBalancing,
 }
 
 impl Definition {
     /// Makes the data objects of UNIQUE constraints that are new.
-    pub async fn make_keys(&mut self, home: &Arc<dyn Home>) -> Result<(), SqlError> {
+    pub async fn make_keys(&mut self, source: &DataSource) -> Result<(), SqlError> {
         let new = self.uniques.iter_mut();
         for unique in new.filter(|unique| unique.keys.is_none()) {
-            unique.make(home, &self.name, &self.schema).await?;
+            unique.make(source, &self.name, &self.schema).await?;
         }
         Ok(())
     }
@@ -246,21 +249,21 @@ impl Definition {
 
 impl Table {
     /// A table without rows, which no name leads to yet.
-    pub async fn create(home: &Arc<dyn Home>, definition: Definition) -> Result<Self, SqlError> {
-        Self::with_lock(home, definition, Arc::default()).await
+    pub async fn create(source: &DataSource, definition: Definition) -> Result<Self, SqlError> {
+        Self::with_lock(source, definition, Arc::default()).await
     }
 
     /// The next version of `self`, on a data object of its own without rows.
     pub async fn successor(
         &self,
-        home: &Arc<dyn Home>,
+        source: &DataSource,
         definition: Definition,
     ) -> Result<Self, SqlError> {
-        Self::with_lock(home, definition, Arc::clone(&self.lock)).await
+        Self::with_lock(source, definition, Arc::clone(&self.lock)).await
     }
 
     async fn with_lock(
-        home: &Arc<dyn Home>,
+        source: &DataSource,
         mut definition: Definition,
         lock: Arc<RwLock<()>>,
     ) -> Result<Self, SqlError> {
@@ -271,16 +274,16 @@ impl Table {
             let position = definition.schema.index_of(column);
             ColumnId(position.expect("a key is of columns of the table") as u32)
         });
-        let object = home.create(ObjectDefinition {
+        let data = source.data(ObjectDefinition {
             name: definition.name.to_string(),
             schema: unruled(&definition.schema),
             partitioning: definition.partitioning,
             key: key.collect(),
             is_temporary: definition.name.is_temporary(),
         });
-        let data = Arc::new(Data::new(Arc::clone(home), object.await?));
+        let data = data.await?;
         for unique in &mut definition.uniques {
-            let made = unique.make(home, &definition.name, &definition.schema);
+            let made = unique.make(source, &definition.name, &definition.schema);
             made.await?;
         }
         Self::assemble(definition, data, lock)
@@ -310,6 +313,7 @@ impl Table {
             partitioning,
             row_order,
             comment,
+            balancing,
         } = definition;
         let types = schema
             .fields()
@@ -321,7 +325,7 @@ impl Table {
         let names = DFSchema::try_from(Arc::clone(&schema)).map_err(SqlError::from_datafusion)?;
         Ok(Table {
             name,
-            object: data.object,
+            object: data.object(),
             unruled: unruled(&schema),
             schema,
             names,
@@ -334,6 +338,7 @@ impl Table {
             partitioning,
             row_order,
             comment,
+            balancing,
             indexes: Vec::new(),
             data,
             lock,
@@ -353,6 +358,7 @@ impl Table {
             partitioning: self.partitioning,
             row_order: self.row_order.clone(),
             comment: self.comment.clone(),
+            balancing: self.balancing.clone(),
         }
     }
 
@@ -418,47 +424,6 @@ fn unruled(schema: &SchemaRef) -> SchemaRef {
     let fields = schema.fields().iter();
     let fields = fields.map(|field| field.as_ref().clone().with_nullable(true));
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
-}
-
-/// A data object, for as long as a name leads to it or a statement holds a [`Table`] on it.
-#[derive(Debug)]
-pub(crate) struct Data {
-    object: ObjectId,
-    /// `None` once it is removed.
-    home: Option<Arc<dyn Home>>,
-    /// Where the removal waits for the home if nobody else does.
-    runtime: Option<Handle>,
-}
-
-impl Data {
-    fn new(home: Arc<dyn Home>, object: ObjectId) -> Self {
-        Data {
-            object,
-            home: Some(home),
-            runtime: Handle::try_current().ok(),
-        }
-    }
-
-    async fn remove(mut self) -> Result<(), SqlError> {
-        match self.home.clone() {
-            Some(home) => {
-                home.drop_object(self.object).await?;
-                self.home = None;
-                Ok(())
-            }
-            None => Ok(()),
-        }
-    }
-}
-
-impl Drop for Data {
-    fn drop(&mut self) {
-        // Dropping an object takes answers from all its workers, so it is left to a task of its own.
-        if let (Some(home), Some(runtime)) = (self.home.take(), self.runtime.take()) {
-            let object = self.object;
-            runtime.spawn(async move { home.drop_object(object).await });
-        }
-    }
 }
 
 /// Lets go of tables that no name leads to. Those that no statement reads are gone, with their memory, when this

@@ -1,10 +1,10 @@
 //! Balancing as SQL sees it: what is set, for all tables and for one.
 
+use crate::catalog::TableBalancing;
 use crate::error::{Mistake, SqlError};
 use eris_home::{Algorithm, Balanced, Balancer, Balancing, Home};
 use eris_types::ObjectId;
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -36,29 +36,6 @@ pub(crate) struct Chosen {
     /// In percent.
     pub threshold: u64,
     pub period: Duration,
-}
-
-/// What one table has of its own. All else is as it is set for all tables, now and later.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct TableBalancing {
-    /// One of [`WAYS`].
-    pub way: Option<String>,
-    pub neighbours: Option<usize>,
-    /// In percent.
-    pub threshold: Option<u64>,
-}
-
-/// As `CALL eris.balance` takes it.
-impl fmt::Display for TableBalancing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let way = self.way.as_ref().map(|way| format!("'{way}'"));
-        let neighbours = self
-            .neighbours
-            .map(|count| format!("neighbours => {count}"));
-        let threshold = self.threshold.map(|least| format!("threshold => {least}"));
-        let parts: Vec<String> = [way, neighbours, threshold].into_iter().flatten().collect();
-        f.write_str(&parts.join(", "))
-    }
 }
 
 impl Default for Chosen {

@@ -9,7 +9,7 @@ use datafusion::execution::memory_pool::{
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -46,6 +46,8 @@ pub(crate) struct Query {
     rows: AtomicU64,
     memory: AtomicU64,
     most_memory: AtomicU64,
+    /// Whether it has taken numbers of sequences that nobody knows of yet.
+    numbers: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -95,6 +97,7 @@ impl Queries {
             rows: AtomicU64::new(0),
             memory: AtomicU64::new(0),
             most_memory: AtomicU64::new(0),
+            numbers: AtomicBool::new(false),
         });
         state.running.insert(query.id, Arc::clone(&query));
         Running {
@@ -150,6 +153,16 @@ impl Queries {
 }
 
 impl Query {
+    /// It has taken numbers of a sequence.
+    pub fn took_numbers(&self) {
+        self.numbers.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it has, since it was asked last.
+    pub fn has_taken_numbers(&self) -> bool {
+        self.numbers.load(Ordering::Relaxed) && self.numbers.swap(false, Ordering::Relaxed)
+    }
+
     /// Rows were handed to the client, or written.
     pub fn add_rows(&self, rows: u64) {
         self.rows.fetch_add(rows, Ordering::Relaxed);

@@ -202,8 +202,10 @@ impl Task {
 
 impl Drop for Task {
     fn drop(&mut self) {
-        if let Some(handle) = &self.handle {
-            self.token.cancel();
+        // What takes effect already goes on to its end, and holds its locks until then.
+        if let Some(handle) = &self.handle
+            && self.token.cancel()
+        {
             handle.abort();
         }
     }

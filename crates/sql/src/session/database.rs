@@ -4,16 +4,18 @@ use crate::context::{Services, StatementContext};
 use crate::error::{SqlError, SqlErrorKind};
 use crate::maintenance::balance::Balance;
 use crate::plan::planner;
+use crate::statements::opening;
 use eris_exact::Spill;
 use eris_home::Home;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 use std::{fmt, io, thread};
 use tokio::runtime::{Builder, Handle, Runtime};
 
 /// Bytes of a thread's stack: planning calls itself for every level of an expression. Only what is used is taken.
 const STACK: usize = 64 << 20;
 
-/// A database in memory. Cheap to clone; it ends with its last clone and the last session.
+/// A database. Cheap to clone; it ends with its last clone and the last session. What its home keeps is there again
+/// when it is opened the next time.
 #[derive(Clone)]
 pub struct Database(Arc<DatabaseState>);
 
@@ -28,13 +30,15 @@ impl Database {
     /// threads of the operating system without a CPU of their own, apart from the workers' pinned ones. Why:
     /// docs/decisions/0005.
     ///
+    /// If the home has kept definitions, tables, views and all else are there when this returns: it waits for that.
+    ///
     /// # Errors
-    /// The threads could not be started.
+    /// The threads could not be started, or a definition could not be made again.
     pub fn open(home: Arc<dyn Home>) -> Result<Database, SqlError> {
         let spill = Spill::in_system_directory();
         let state = planner::state(&*home, &spill)?;
         let services = Services::new(Balance::start(&*home)?, spill, state, home.budget().limit());
-        let context = StatementContext::new(home, services);
+        let context = Arc::new(StatementContext::new(home, services));
         let threads = context.home.worker_count().max(1);
         check_threads(threads).map_err(|error| {
             SqlError::new(SqlErrorKind::Internal(format!(
@@ -53,10 +57,32 @@ impl Database {
             .map_err(|error| {
                 SqlError::new(SqlErrorKind::Internal(format!("no threads: {error}")))
             })?;
-        Ok(Database(Arc::new(DatabaseState {
-            context: Arc::new(context),
+        // Its end closes the runtime before the catalogue goes, also if the opening fails.
+        let database = Database(Arc::new(DatabaseState {
+            context,
             runtime: Some(runtime),
-        })))
+        }));
+        database.make_catalogue()?;
+        Ok(database)
+    }
+
+    /// Makes the catalogue as the home has kept it. Waits, on whatever thread it is called, for the database's own.
+    fn make_catalogue(&self) -> Result<(), SqlError> {
+        if self.home().definitions().is_none() {
+            return Ok(());
+        }
+        let context = Arc::clone(self.context());
+        let (sender, made) = mpsc::channel();
+        self.runtime().spawn(async move {
+            let opened = opening::open(&context).await;
+            drop(context);
+            // Whoever opens waits for it.
+            let _ = sender.send(opened);
+        });
+        made.recv().unwrap_or_else(|_| {
+            let reason = "the catalogue could not be made: its task has panicked";
+            Err(SqlError::new(SqlErrorKind::Internal(reason.into())))
+        })
     }
 
     /// Who holds the tables.
@@ -115,12 +141,24 @@ fn check_threads(count: usize) -> io::Result<()> {
     })
 }
 
+impl DatabaseState {
+    /// No number of a sequence is lost when a database is closed. If that cannot be noted, some are.
+    fn close_sequences(&self) {
+        if let Some(log) = self.context.catalog.log() {
+            for sequence in self.context.catalog.contents().sequences() {
+                let _ = sequence.close(log);
+            }
+        }
+    }
+}
+
 impl Drop for DatabaseState {
     fn drop(&mut self) {
         // The last clone may be dropped on a thread of another runtime, where waiting for threads is not allowed.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
+        self.close_sequences();
         // Statements that are still ending may hold files; the process may not wait for them.
         self.context.services.spill.close();
     }

@@ -63,9 +63,9 @@ async fn dispatch(
         }
         tree @ ast::Statement::Execute { .. } => prepare::execute(context, &tree, statement).await,
         ast::Statement::Deallocate { name, .. } => prepare::deallocate(context, &name),
-        ast::Statement::Set(set) => set::set(context, &set),
-        ast::Statement::Reset(which) => set::reset(context, &which.reset),
-        ast::Statement::Use(which) => set::use_schema(context, &which),
+        ast::Statement::Set(set) => set::set(context, &set).await,
+        ast::Statement::Reset(which) => set::reset(context, &which.reset).await,
+        ast::Statement::Use(which) => set::use_schema(context, &which).await,
         ast::Statement::Kill { id, .. } => show::kill(context, id),
         ast::Statement::Call(call) => show::call(context, &call, statement).await,
         ast::Statement::ShowCreate { obj_type, obj_name } => {

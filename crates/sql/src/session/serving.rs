@@ -84,6 +84,7 @@ impl Serving {
     }
 
     async fn end_here(self, begun: Begun) -> Outcome {
+        self.context.settle_numbers().await;
         match begun {
             Begun::Rows(rows) => {
                 let mut rows = Direct::new(rows, self.running, self.token);
@@ -139,6 +140,7 @@ impl Serving {
         begun: Result<Begun, SqlError>,
         reply: oneshot::Sender<Result<Started, SqlError>>,
     ) {
+        self.context.settle_numbers().await;
         match begun {
             Ok(Begun::Rows(stream)) => {
                 let (sender, receiver) = mpsc::channel(WAITING);
@@ -175,6 +177,7 @@ impl Serving {
     ) -> Result<(), SqlError> {
         while let Some(batch) = stream.next().await {
             let batch = batch.map_err(SqlError::from_datafusion)?;
+            self.context.settle_numbers().await;
             self.running.query.add_rows(batch.num_rows() as u64);
             if sender.send(Ok(batch)).await.is_err() {
                 return Err(eris_fragment::FragmentError::Cancelled.into());

@@ -25,6 +25,7 @@ pub(crate) static SETTINGS: [Setting; 23] = [
                     .choose(|chosen| chosen.way = value.text())
             },
             default: |_| Value::Text(Chosen::default().way),
+            is_kept: true,
         },
         description: "how AEUs' loads are made equal by giving rows other owners: all at once, or towards the average of neighbours; a table in its own way with CALL eris.balance('t', 'off')",
     },
@@ -44,6 +45,7 @@ pub(crate) static SETTINGS: [Setting; 23] = [
                     .choose(|chosen| chosen.neighbours = value.usize())
             },
             default: |_| number(Chosen::default().neighbours),
+            is_kept: true,
         },
         description: "over how many AEUs to either side moving_average averages: the more, the faster; of one table with CALL eris.balance('t', neighbours => 4)",
     },
@@ -62,6 +64,7 @@ pub(crate) static SETTINGS: [Setting; 23] = [
                     .choose(|chosen| chosen.period = period)
             },
             default: |_| Value::Number(Chosen::default().period.as_millis() as u64),
+            is_kept: true,
         },
         description: "how often AEUs' loads are looked at",
     },
@@ -81,6 +84,7 @@ pub(crate) static SETTINGS: [Setting; 23] = [
                     .choose(|chosen| chosen.threshold = value.number())
             },
             default: |_| Value::Number(Chosen::default().threshold),
+            is_kept: true,
         },
         description: "the standard deviation of AEUs' loads, in percent of their mean, from which on rows move if that pays; of one table with CALL eris.balance('t', threshold => 10)",
     },
@@ -180,6 +184,7 @@ pub(crate) static SETTINGS: [Setting; 23] = [
                 Ok(())
             },
             default: |_| Value::Number(u64::MAX),
+            is_kept: false,
         },
         description: "most bytes of all temporary files together",
     },
@@ -196,6 +201,7 @@ pub(crate) static SETTINGS: [Setting; 23] = [
                 Ok(())
             },
             default: |context| Value::Number(context.services.first_memory_limit),
+            is_kept: false,
         },
         description: "what tables and statements may take together; at the start --memory or ERIS_MEMORY",
     },
@@ -284,6 +290,7 @@ pub(crate) static SETTINGS: [Setting; 23] = [
             get: |context| Value::Text(context.services.spill.directory().display().to_string()),
             set: |context, value| Ok(context.services.spill.set_directory(value.text())?),
             default: |_| Value::Text(std::env::temp_dir().display().to_string()),
+            is_kept: false,
         },
         description: "where statements put what does not fit into memory",
     },

@@ -11,18 +11,20 @@ mod columns;
 mod comment;
 mod create_table;
 mod dependents;
+mod draft;
 mod drop;
 mod generated;
 mod index;
 pub(crate) mod macros;
 mod references;
+pub(crate) mod restored;
 mod row_order;
 mod schema;
 mod sequence;
 mod truncate;
 mod view;
 
-pub(crate) use references::release;
+pub(crate) use draft::publish as publish_draft;
 pub(crate) use truncate::is_delete_of_all;
 
 use crate::catalog::{Contents, RelationName, is_reserved};

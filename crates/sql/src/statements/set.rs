@@ -13,7 +13,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 /// `SET [SESSION] name { = | TO } value`, and its other forms.
-pub(crate) fn set(context: &StatementContext, set: &Set) -> Result<Begun, SqlError> {
+pub(crate) async fn set(context: &StatementContext, set: &Set) -> Result<Begun, SqlError> {
     match set {
         Set::SingleAssignment {
             scope,
@@ -25,18 +25,18 @@ pub(crate) fn set(context: &StatementContext, set: &Set) -> Result<Begun, SqlErr
                 return Err(SqlError::not_supported("SET LOCAL")
                     .with_hint(Some("SET without LOCAL lasts until the session ends")));
             }
-            assign(context, &plain(variable), values)?;
+            assign(context, &plain(variable), values).await?;
         }
         Set::SetTimeZone {
             local: false,
             value,
-        } => assign(context, "timezone", std::slice::from_ref(value))?,
+        } => assign(context, "timezone", std::slice::from_ref(value)).await?,
         other => return Err(SqlError::not_supported(other.to_string())),
     }
     Ok(Begun::Done { tag: "SET" })
 }
 
-fn assign(context: &StatementContext, name: &str, values: &[Expr]) -> Result<(), SqlError> {
+async fn assign(context: &StatementContext, name: &str, values: &[Expr]) -> Result<(), SqlError> {
     let setting = find(name)?;
     let [value] = values else {
         let message = format!("setting \"{}\" takes one value", setting.name);
@@ -48,14 +48,14 @@ fn assign(context: &StatementContext, name: &str, values: &[Expr]) -> Result<(),
         Expr::Identifier(word)
             if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("default") =>
         {
-            return setting.reset(context);
+            return setting.reset(context).await;
         }
         value => constant(value).ok_or_else(|| no_constant(setting, value))?,
     };
     if setting.name == "search_path" {
         check_current(context, &text)?;
     }
-    setting.assign(context, &text)
+    setting.assign(context, &text).await
 }
 
 /// Rejects a schema that cannot be the current one.
@@ -108,7 +108,7 @@ fn constant(value: &Expr) -> Option<String> {
 }
 
 /// USE schema.
-pub(crate) fn use_schema(context: &StatementContext, which: &Use) -> Result<Begun, SqlError> {
+pub(crate) async fn use_schema(context: &StatementContext, which: &Use) -> Result<Begun, SqlError> {
     let name = match which {
         Use::Object(name) | Use::Schema(name) => name,
         other => return Err(SqlError::not_supported(other.to_string())),
@@ -127,19 +127,19 @@ pub(crate) fn use_schema(context: &StatementContext, which: &Use) -> Result<Begu
         }
     };
     check_current(context, schema)?;
-    find("search_path")?.assign(context, schema)?;
+    find("search_path")?.assign(context, schema).await?;
     Ok(Begun::Done { tag: "USE" })
 }
 
 /// RESET name, RESET ALL.
-pub(crate) fn reset(context: &StatementContext, which: &Reset) -> Result<Begun, SqlError> {
+pub(crate) async fn reset(context: &StatementContext, which: &Reset) -> Result<Begun, SqlError> {
     match which {
         Reset::ALL => context.session.change(|variables| {
             let temporary = variables.temporary.take();
             *variables = context.default_variables();
             variables.temporary = temporary;
         }),
-        Reset::ConfigurationParameter(name) => find(&plain(name))?.reset(context)?,
+        Reset::ConfigurationParameter(name) => find(&plain(name))?.reset(context).await?,
     }
     Ok(Begun::Done { tag: "RESET" })
 }

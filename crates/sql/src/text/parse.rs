@@ -18,7 +18,7 @@ use crate::text::pivot_tokens::clauses;
 use crate::text::pragma;
 use crate::text::precedence::rebind;
 use crate::text::sample_tokens::samples;
-use crate::text::statement::Statement;
+use crate::text::statement::{Statement, split};
 use datafusion::common::SchemaError;
 use datafusion::common::Span;
 use datafusion::error::DataFusionError;
@@ -268,7 +268,12 @@ pub(crate) fn after_as(statement: &Statement) -> Option<String> {
         }
         false
     })?;
-    Some(text[offset(text, found.span.end)?..].trim().to_owned())
+    // Without a comment behind it, or a semicolon.
+    let text = &text[offset(text, found.span.end)?..];
+    match &split(text).ok()?[..] {
+        [query] => Some(query.text().to_owned()),
+        _ => None,
+    }
 }
 
 /// The place of a token in a text, in bytes; none of what is behind the end.

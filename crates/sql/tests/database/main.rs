@@ -12,10 +12,13 @@ mod file_rows;
 mod files;
 mod indexes;
 mod introspection;
+#[path = "../keeping_home/mod.rs"]
+mod keeping_home;
 mod macros;
 mod memory;
 mod race;
 mod references;
+mod reopened;
 mod sequences;
 mod session;
 mod short_writes;

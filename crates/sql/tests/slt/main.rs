@@ -1,6 +1,8 @@
 //! Runs every `slt/*.slt` on several topologies, and on [a home](memory_home) that is nothing but batches in a list.
 //! Their expected results are DuckDB's: see `slt/verify.py`.
 
+#[path = "../keeping_home/mod.rs"]
+mod keeping_home;
 mod memory_home;
 
 use datafusion::arrow::record_batch::RecordBatch;
@@ -9,6 +11,8 @@ use eris_engine::{Engine, Settings};
 use eris_home::Home;
 use eris_numa::{HugePages, Profile, Topology};
 use eris_sql::{Database, Outcome, Session, SqlError, VALUE_FORMAT, formatter};
+use keeping_home::KeepingHome;
+use keeping_home::dump::{assert_same, dump};
 use memory_home::MemoryHome;
 use sqllogictest::{DB, DBOutput, DefaultColumnType, Record, Runner, parse_file};
 use std::path::{Path, PathBuf};
@@ -135,39 +139,49 @@ fn records(file: &Path, has_all: bool) -> Vec<Record<DefaultColumnType>> {
 /// `strategy` is what `numa_strategy` is set to at first, if it is not the default.
 fn run(name: &str, home: Arc<dyn Home>, has_all: bool, strategy: Option<&str>) {
     let database = Database::open(home).unwrap();
-    let runtime = || {
-        tokio::runtime::Builder::new_current_thread()
-            .build()
-            .unwrap()
-    };
     let mut failures = Vec::new();
     for file in files() {
         let is_left_out = |(left_out, _): &(&str, &str)| file.ends_with(left_out);
         if !has_all && LEFT_OUT_FILES.iter().any(is_left_out) {
             continue;
         }
-        let mut runner = Runner::new(|| async {
-            let session = database.session();
-            if let Some(strategy) = strategy {
-                let set = format!("SET numa_strategy = {strategy}");
-                session.execute(set).await.unwrap();
-            }
-            Ok(Client {
-                session,
-                runtime: runtime(),
-            })
-        });
-        let mut records = records(&file, has_all);
-        if strategy.is_some() {
-            records.retain(|record| !shows_strategy(record));
-        }
-        if let Err(error) = runner.run_multi(records) {
-            failures.push(error.display(false).to_string());
-        }
-        runner.shutdown();
+        failures.extend(run_file(&file, &database, has_all, strategy));
         drop_all(&database, &runtime());
     }
     assert!(failures.is_empty(), "{name}:\n{}", failures.join("\n\n"));
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap()
+}
+
+/// What is wrong with a file's results.
+fn run_file(
+    file: &Path,
+    database: &Database,
+    has_all: bool,
+    strategy: Option<&str>,
+) -> Option<String> {
+    let mut runner = Runner::new(|| async {
+        let session = database.session();
+        if let Some(strategy) = strategy {
+            let set = format!("SET numa_strategy = {strategy}");
+            session.execute(set).await.unwrap();
+        }
+        Ok(Client {
+            session,
+            runtime: runtime(),
+        })
+    });
+    let mut records = records(file, has_all);
+    if strategy.is_some() {
+        records.retain(|record| !shows_strategy(record));
+    }
+    let failure = runner.run_multi(records).err();
+    runner.shutdown();
+    failure.map(|error| error.display(false).to_string())
 }
 
 fn run_on_engine(nodes: u16, cores: u16) {
@@ -248,4 +262,22 @@ fn eight_aeus_that_push() {
 #[test]
 fn a_home_in_memory() {
     run("in memory", Arc::new(MemoryHome::new(2 << 30)), false, None);
+}
+
+/// Behind each file the database ends and is opened again. All that it says of itself is the same, rows included.
+#[test]
+fn two_aeus_whose_database_is_opened_again() {
+    let home = KeepingHome::new(1, 2);
+    let mut database = Database::open(home.home()).unwrap();
+    let mut failures = Vec::new();
+    for file in files() {
+        failures.extend(run_file(&file, &database, true, None));
+        let before = runtime().block_on(dump(&database.session()));
+        drop(database);
+        database = Database::open(home.home()).unwrap_or_else(|error| panic!("{file:?}: {error}"));
+        let after = runtime().block_on(dump(&database.session()));
+        assert_same(&before, &after, &file.display().to_string());
+        drop_all(&database, &runtime());
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n\n"));
 }

@@ -108,7 +108,7 @@ pub(super) async fn with_unique(
 ) -> Result<Table, SqlError> {
     let mut altered = Altered::of(old, Vec::new());
     altered.definition.uniques.push(unique);
-    altered.recheck = true;
+    altered.recheck = !context.is_opening();
     Box::pin(rewrite::run(context, old, altered, statement)).await
 }
 
@@ -178,7 +178,7 @@ impl Publication<'_> {
             }
         }
         dependents::keep(context, &mut change, &new.name, "table", self.cascade).await?;
-        change.commit()
+        change.commit().await
     }
 
     fn check_new_name(

@@ -129,7 +129,12 @@ pub(super) async fn column(
                 generation_expr: None,
                 ..
             } if identity.is_none() => {
-                let course = sequence::course(options, &known.data_type);
+                // The column may have got another type since its sequence was made.
+                let of = match context.is_opening() {
+                    true => &DataType::Int64,
+                    false => &known.data_type,
+                };
+                let course = sequence::course(options, of);
                 let always = *generated_as == GeneratedAs::Always;
                 identity = Some((course.map_err(|error| error.at(place()))?, always));
             }

@@ -152,7 +152,7 @@ async fn change_table(
     let new = changed(&locked.table)?;
     let mut change = context.catalog.change().await;
     change.put(TableOrView::Table(Arc::new(new)));
-    change.commit()
+    change.commit().await
 }
 
 async fn change_view(
@@ -169,7 +169,7 @@ async fn change_view(
     let mut view = View::clone(view);
     changed(&mut view)?;
     change.put(TableOrView::View(Arc::new(view)));
-    change.commit()
+    change.commit().await
 }
 
 async fn on_schema(
@@ -189,7 +189,7 @@ async fn on_schema(
             .with_hint(Some(no_schema_hint(&change, &schema)))
     } else {
         change.comment_on_schema(&schema, text);
-        return change.commit();
+        return change.commit().await;
     };
     Err(error.at(excerpt(name, statement)))
 }

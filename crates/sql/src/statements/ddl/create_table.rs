@@ -2,7 +2,7 @@
 
 use crate::catalog::{
     CatalogChange, Check, ColumnRules, Course, Definition, Identity, PrimaryKey, RelationName,
-    Sequence, Table, TableOrView, retire,
+    Sequence, Table, TableBalancing, TableOrView, retire,
 };
 use crate::context::StatementContext;
 use crate::error::{Mistake, SqlError};
@@ -65,7 +65,7 @@ pub(super) async fn create(
     let query = match create.query.clone() {
         None => {
             let definition = definition(context, &create, full, statement).await?;
-            let table = Arc::new(Table::create(&context.home, definition).await?);
+            let table = Arc::new(Table::create(&context.data_source(), definition).await?);
             publication.publish(context, table).await?;
             return Ok(Begun::Done { tag: TAG });
         }
@@ -85,10 +85,11 @@ pub(super) async fn create(
         partitioning: partitioning(&create.table_options, &schema)?,
         row_order: row_order(create.order_by.as_ref(), &schema, statement)?,
         comment: None,
+        balancing: TableBalancing::default(),
         schema,
         name: full,
     };
-    let table = Arc::new(Table::create(&context.home, definition).await?);
+    let table = Arc::new(Table::create(&context.data_source(), definition).await?);
     let targets = (0..table.types.len()).map(Target::Source).collect();
     let target = Writable::unpublished(&table);
     let written = write_plan(context, &target, plan, targets).await;
@@ -190,7 +191,10 @@ impl Publication<'_> {
                 retire([table]).await?;
                 return Err(error);
             }
-            change.commit()?;
+            if let Err(error) = change.commit().await {
+                retire([table]).await?;
+                return Err(error);
+            }
             return retire_all(locked).await;
         }
     }
@@ -210,7 +214,8 @@ fn exchange_sequences(
         change.remove_own_sequences(&replaced);
     }
     for own in sequence::own(table) {
-        if change.sequence(&own.name).is_some() {
+        let other = change.sequence(&own.name);
+        if other.is_some_and(|other| !Arc::ptr_eq(other, own)) {
             return Err(exists("sequence", &own.name, None));
         }
         change.put_sequence(Arc::clone(own));
@@ -224,7 +229,14 @@ fn column_sequence(
     table: &RelationName,
     column: &str,
     course: Course,
-) -> Arc<Sequence> {
+) -> Result<Arc<Sequence>, SqlError> {
+    if context.is_opening() {
+        let before = context.sequence_before(table, column);
+        return before.ok_or_else(|| {
+            let message = format!("the sequence of column \"{column}\" is missing");
+            SqlError::invalid(Mistake::UndefinedTable, message)
+        });
+    }
     let contents = context.catalog.contents();
     let old = contents.table(table);
     let name = format!("{}_{column}_seq", table.name);
@@ -235,7 +247,7 @@ fn column_sequence(
         old.is_some_and(|old| sequence::own(old).any(|own| Arc::ptr_eq(own, found)))
     };
     let free = names.find(|name| contents.sequence(name).is_none_or(is_own));
-    Sequence::new(free.expect("numbers do not end"), course)
+    Ok(Sequence::new(free.expect("numbers do not end"), course))
 }
 
 /// The table that is defined by its columns, or by another table.
@@ -266,7 +278,7 @@ async fn definition(
         }
         let mut column_rules = column.rules;
         if let Some((course, always)) = column.identity {
-            let sequence = column_sequence(context, &full, &name, course);
+            let sequence = column_sequence(context, &full, &name, course)?;
             column_rules.default = Some(sequence::default_of(&sequence));
             column_rules.identity = Some(Identity { always, sequence });
         }
@@ -334,6 +346,7 @@ async fn definition(
     let mut definition = Definition {
         row_order: row_order(create.order_by.as_ref(), &schema, statement)?,
         comment: None,
+        balancing: TableBalancing::default(),
         partitioning,
         name: full,
         schema,

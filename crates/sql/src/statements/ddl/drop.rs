@@ -153,6 +153,6 @@ async fn relations(
     for name in &dropped {
         change.drop_relation(name);
     }
-    change.commit()?;
+    change.commit().await?;
     retire_all(locked).await
 }

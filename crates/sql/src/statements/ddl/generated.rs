@@ -35,7 +35,7 @@ pub(super) fn resolve(
     let mut left: Vec<usize> = (0..rules.len())
         .filter(|&at| is_generated(&rules[at]))
         .collect();
-    if left.len() == rules.len() && !left.is_empty() {
+    if left.len() == rules.len() && !left.is_empty() && !context.is_opening() {
         let message = format!("table \"{table}\" needs a column that is not generated");
         return Err(SqlError::invalid(Mistake::InvalidTableDefinition, message));
     }

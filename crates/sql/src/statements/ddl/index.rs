@@ -62,37 +62,9 @@ pub(super) async fn create(
         Some(name) => name_in_schema(context, name, &old.name.schema, statement)?,
         None => free_name(&contents, old, &columns),
     };
-    if let Some(table) = table_of(&contents, &old.name.schema, &name) {
-        if create.if_not_exists {
-            return Ok(Begun::Done { tag: TAG });
-        }
-        return Err(SqlError::invalid(
-            Mistake::DuplicateTable,
-            format!(
-                "index \"{name}\" exists already, of table \"{}\"",
-                table.name
-            ),
-        )
-        .at(create
-            .name
-            .as_ref()
-            .and_then(|name| excerpt(name, statement)))
-        .with_hint(Some("CREATE INDEX IF NOT EXISTS, or another name")));
-    }
-    if let Some(table) = table_with_constraint(&contents, &old.name.schema, &name) {
-        return Err(SqlError::invalid(Mistake::DuplicateObject, format!(
-            "\"{name}\" is the name of a constraint of table \"{}\", which has an index of this name",
-            table.name
-        ))
-        .at(create
-            .name
-            .as_ref()
-            .and_then(|name| excerpt(name, statement)))
-        .with_hint(Some("another name")));
-    }
-    if old.definition().has_constraint(&name) {
-        let message = format!("table \"{}\" has a constraint \"{name}\" already", old.name);
-        return Err(SqlError::invalid(Mistake::DuplicateObject, message));
+    // What was made in another order may have a name that could not be given now.
+    if !context.is_opening() && is_taken(&create, &contents, old, &name, statement)? {
+        return Ok(Begun::Done { tag: TAG });
     }
     // A cancelled INSERT may have let go of the lock while its commit was under way.
     context.home.settle().await;
@@ -137,12 +109,58 @@ pub(super) async fn create(
     let new = Arc::new(new);
     let mut change = context.catalog.change().await;
     change.put(TableOrView::Table(Arc::clone(&new)));
-    if let Err(error) = change.commit() {
+    if let Err(error) = change.commit().await {
         indexes.drop_index(old.object, id)?;
         retire([new]).await?;
         return Err(error);
     }
     Ok(Begun::Done { tag: TAG })
+}
+
+/// Whether there is an index of this name, which is what the statement wants.
+///
+/// # Errors
+/// The name is taken.
+fn is_taken(
+    create: &CreateIndex,
+    contents: &Contents,
+    old: &Table,
+    name: &str,
+    statement: &Statement,
+) -> Result<bool, SqlError> {
+    if let Some(table) = table_of(contents, &old.name.schema, name) {
+        if create.if_not_exists {
+            return Ok(true);
+        }
+        return Err(SqlError::invalid(
+            Mistake::DuplicateTable,
+            format!(
+                "index \"{name}\" exists already, of table \"{}\"",
+                table.name
+            ),
+        )
+        .at(create
+            .name
+            .as_ref()
+            .and_then(|name| excerpt(name, statement)))
+        .with_hint(Some("CREATE INDEX IF NOT EXISTS, or another name")));
+    }
+    if let Some(table) = table_with_constraint(contents, &old.name.schema, name) {
+        return Err(SqlError::invalid(Mistake::DuplicateObject, format!(
+            "\"{name}\" is the name of a constraint of table \"{}\", which has an index of this name",
+            table.name
+        ))
+        .at(create
+            .name
+            .as_ref()
+            .and_then(|name| excerpt(name, statement)))
+        .with_hint(Some("another name")));
+    }
+    if old.definition().has_constraint(name) {
+        let message = format!("table \"{}\" has a constraint \"{name}\" already", old.name);
+        return Err(SqlError::invalid(Mistake::DuplicateObject, message));
+    }
+    Ok(false)
 }
 
 /// DROP INDEX [IF EXISTS] name, …: all of them, or none.
@@ -208,7 +226,7 @@ pub(super) async fn drop(
         }
         change.put(TableOrView::Table(Arc::new(new)));
     }
-    change.commit()?;
+    change.commit().await?;
     for (object, id) in dropped {
         indexes(context)?.drop_index(object, id)?;
     }

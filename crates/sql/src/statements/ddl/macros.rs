@@ -73,7 +73,7 @@ async fn create(
         name: full,
         comment: None,
     });
-    change.commit()?;
+    change.commit().await?;
     Ok(Begun::Done { tag: TAG })
 }
 
@@ -88,10 +88,17 @@ fn bind(
     statement: &Statement,
 ) -> Result<(), SqlError> {
     let schema = &*context.current_schema;
-    let unknown = unknown_column(form, context, schema);
+    let unknown = match context.is_opening() {
+        true => None,
+        false => unknown_column(form, context, schema),
+    };
     let failed = RefCell::new(None);
     let schema_of = |kind: Kind, name: &ObjectName| {
         let found = match kind {
+            // Whatever it read may be gone since it was made.
+            Kind::Relation if context.is_opening() => {
+                Ok(relation(context, name, statement).unwrap_or(None))
+            }
             Kind::Relation => relation(context, name, statement),
             Kind::Function => Ok(context
                 .macro_named(name, false)
@@ -186,7 +193,7 @@ async fn drop(
     for name in &dropped {
         change.remove_macro(name, is_table);
     }
-    change.commit()?;
+    change.commit().await?;
     Ok(Begun::Done { tag: "DROP MACRO" })
 }
 
@@ -204,7 +211,7 @@ async fn comment(
             let mut commented = Macro::clone(&found);
             commented.comment = text.filter(|text| !text.is_empty());
             change.put_macro(commented);
-            change.commit()?;
+            change.commit().await?;
         }
         None if if_exists => {}
         None => {

@@ -301,7 +301,7 @@ impl InTheWay {
 }
 
 /// Takes the foreign keys that refer to these tables away from others.
-pub(crate) fn release(
+pub(super) fn release(
     change: &mut CatalogChange<'_>,
     dropped: &[RelationName],
 ) -> Result<(), SqlError> {

@@ -53,7 +53,7 @@ pub(super) async fn create(
         }
     } else {
         change.add_schema(&plain);
-        change.commit()?;
+        change.commit().await?;
     }
     Ok(Begun::Done {
         tag: "CREATE SCHEMA",
@@ -159,7 +159,7 @@ pub(super) async fn drop(
             }
             change.remove_schema(schema);
         }
-        change.commit()?;
+        change.commit().await?;
         retire_all(locked).await?;
         return Ok(Begun::Done { tag: "DROP SCHEMA" });
     }

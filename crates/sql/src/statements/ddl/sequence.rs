@@ -71,7 +71,7 @@ pub(super) async fn create(
             .with_hint(Some("CREATE SEQUENCE IF NOT EXISTS")));
     }
     change.put_sequence(Sequence::new(full, course));
-    change.commit()?;
+    change.commit().await?;
     Ok(Begun::Done { tag: TAG })
 }
 
@@ -232,7 +232,7 @@ pub(super) async fn drop(
     for name in &dropped {
         change.remove_sequence(name);
     }
-    change.commit()?;
+    change.commit().await?;
     Ok(Begun::Done {
         tag: "DROP SEQUENCE",
     })

@@ -4,7 +4,7 @@
 //!
 //! A table to which rows of others refer is only emptied together with these, or once they are gone.
 
-use crate::catalog::{Table, TableOrView};
+use crate::catalog::{Table, TableOrView, retire};
 use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::running::outcome::Begun;
@@ -152,7 +152,10 @@ async fn empty(context: &StatementContext, locked: Vec<Exclusive>) -> Result<(),
     let mut new = Vec::with_capacity(locked.len());
     for old in &locked {
         let definition = old.table.definition();
-        let mut table = old.table.successor(&context.home, definition).await?;
+        let mut table = old
+            .table
+            .successor(&context.data_source(), definition)
+            .await?;
         table
             .take_over_indexes(&context.home, &old.table, Some, false)
             .await?;
@@ -161,9 +164,13 @@ async fn empty(context: &StatementContext, locked: Vec<Exclusive>) -> Result<(),
         new.push(Arc::new(table));
     }
     let mut change = context.catalog.change().await;
-    for table in new {
-        change.put(TableOrView::Table(table));
+    for table in &new {
+        change.put(TableOrView::Table(Arc::clone(table)));
     }
-    change.commit()?;
+    if let Err(error) = change.commit().await {
+        retire(new).await?;
+        return Err(error);
+    }
+    drop(new);
     retire_all(locked).await
 }

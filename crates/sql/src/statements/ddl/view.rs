@@ -133,7 +133,7 @@ pub(super) async fn create(
     if replaced.is_some() {
         dependents::keep(context, &mut change, &full, "view", false).await?;
     }
-    change.commit()?;
+    change.commit().await?;
     Ok(Begun::Done { tag: TAG })
 }
 

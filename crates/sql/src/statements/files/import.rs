@@ -1,18 +1,19 @@
 //! IMPORT DATABASE 'directory': runs the statements that EXPORT DATABASE has written, Eris' or DuckDB's.
 //!
-//! All tables are new, so whatever fails, they are dropped again.
+//! They change a draft of the catalogue. It takes effect at the end, all at once. So others see the whole import or
+//! nothing, after a crash either; and if it fails, nothing is left of it.
 
 use super::copy_from;
 use super::export::{LOAD_FILE, SCHEMA_FILE};
 use super::failed;
 use super::parse::{self, FileStatement};
-use crate::cancel::{CancelToken, STATEMENT, begin_commit};
-use crate::catalog::{RelationName, SCHEMA};
+use crate::cancel::{CancelToken, STATEMENT};
+use crate::catalog::{Draft, RelationName, SCHEMA};
 use crate::context::StatementContext;
 use crate::error::{Mistake, SqlError};
 use crate::running::outcome::Begun;
 use crate::statements::ddl;
-use crate::statements::ddl::{exists, release};
+use crate::statements::ddl::exists;
 use crate::text::identifier::normalize;
 use crate::text::macros::{self, MacroStatement};
 use crate::text::parse::parse;
@@ -24,7 +25,6 @@ use datafusion::sql::sqlparser::ast::{self, CommentObject, SchemaName};
 use eris_files::read_text;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
-use tokio::runtime::Handle;
 
 /// Runs the statement.
 pub(super) async fn run(context: &StatementContext, directory: &str) -> Result<Begun, SqlError> {
@@ -66,68 +66,50 @@ pub(super) async fn run(context: &StatementContext, directory: &str) -> Result<B
     }
     let is_late = |made: &Made| {
         use Made::{Macro, Schema, Sequence, Table};
-        !matches!(made, Schema(_) | Sequence(_) | Table(_) | Macro(..))
+        !matches!(made, Schema | Sequence(_) | Table(_) | Macro(..))
     };
     let (mut late, others): (Vec<_>, Vec<_>) =
         creates.into_iter().partition(|(made, _)| is_late(made));
-    let mut created = Created {
-        context: context.clone(),
-        made: Vec::new(),
-    };
-    let imported = async {
-        for (made, text) in others {
-            match attempt(context, text).await {
-                Ok(true) => created.made.push(made),
-                Ok(false) => {}
-                // Tables may call macros, and macros may read tables.
-                Err(error)
-                    if matches!(made, Made::Macro(..)) && error.is(Mistake::UndefinedTable) =>
-                {
-                    late.push((made, text));
-                }
-                Err(error) => return Err(in_file(&schema_file, &error)),
+    let draft = Draft::of(&context.catalog);
+    let within = &context.clone().in_catalog(&draft.catalog);
+    let mut created = Vec::new();
+    for (made, text) in others {
+        match run_alone(within, text).await {
+            Ok(()) => created.push(made),
+            // Tables may call macros, and macros may read tables.
+            Err(error) if matches!(made, Made::Macro(..)) && error.is(Mistake::UndefinedTable) => {
+                late.push((made, text));
             }
-        }
-        for text in &load {
-            fill(context, &directory, text, &created.made).await?;
-        }
-        // Views may read any table, and an index of all rows at once takes less than one that grows.
-        let mut waiting = VecDeque::from(late);
-        let mut deferred = 0;
-        while let Some((made, text)) = waiting.pop_front() {
-            match attempt(context, text).await {
-                Ok(_) => {
-                    created.made.push(made);
-                    deferred = 0;
-                }
-                // DuckDB writes views by their names: what one reads may come behind it.
-                Err(error) if deferred < waiting.len() && error.is(Mistake::UndefinedTable) => {
-                    waiting.push_back((made, text));
-                    deferred += 1;
-                }
-                Err(error) => return Err(in_file(&schema_file, &error)),
-            }
-        }
-        begin_commit()
-    };
-    match imported.await {
-        Ok(()) => {
-            created.made.clear();
-            Ok(Begun::Done {
-                tag: "IMPORT DATABASE",
-            })
-        }
-        Err(error) => {
-            created.undo().await;
-            Err(error)
+            Err(error) => return Err(in_file(&schema_file, &error)),
         }
     }
+    for text in &load {
+        fill(within, &directory, text, &created).await?;
+    }
+    // Views may read any table, and an index of all rows at once takes less than one that grows.
+    let mut waiting = VecDeque::from(late);
+    let mut deferred = 0;
+    while let Some((made, text)) = waiting.pop_front() {
+        match run_alone(within, text).await {
+            Ok(()) => deferred = 0,
+            // DuckDB writes views by their names: what one reads may come behind it.
+            Err(error) if deferred < waiting.len() && error.is(Mistake::UndefinedTable) => {
+                waiting.push_back((made, text));
+                deferred += 1;
+            }
+            Err(error) => return Err(in_file(&schema_file, &error)),
+        }
+    }
+    ddl::publish_draft(context, &draft).await?;
+    Ok(Begun::Done {
+        tag: "IMPORT DATABASE",
+    })
 }
 
 /// What a statement of the schema file makes.
 #[derive(PartialEq)]
 enum Made {
-    Schema(String),
+    Schema,
     Sequence(RelationName),
     Table(RelationName),
     View(RelationName),
@@ -139,8 +121,8 @@ enum Made {
     Comment(RelationName),
     /// Of this macro, with which it goes.
     MacroComment(RelationName, bool),
-    /// Of this schema, and what was said of it before.
-    SchemaComment(String, Option<String>),
+    /// Of a schema, which may be there already.
+    SchemaComment,
 }
 
 impl Made {
@@ -163,12 +145,9 @@ impl Made {
                 Ok(Made::Index(context.resolve(&create.table_name, text)?))
             }
             ast::Statement::CreateSchema {
-                schema_name: SchemaName::Simple(name),
+                schema_name: SchemaName::Simple(_),
                 ..
-            } => {
-                let last = name.0.last().and_then(|part| part.as_ident());
-                Ok(Made::Schema(last.map(normalize).unwrap_or_default()))
-            }
+            } => Ok(Made::Schema),
             ast::Statement::Comment {
                 object_type,
                 object_name,
@@ -176,11 +155,7 @@ impl Made {
             } => {
                 let mut name = object_name.clone();
                 if *object_type == CommentObject::Schema {
-                    let schema = name.0.last().and_then(|part| part.as_ident());
-                    let schema = schema.map(normalize).unwrap_or_default();
-                    let contents = context.catalog.contents();
-                    let before = contents.schema_comment(&schema).map(str::to_owned);
-                    return Ok(Made::SchemaComment(schema, before));
+                    return Ok(Made::SchemaComment);
                 }
                 if *object_type == CommentObject::Column {
                     name.0.pop();
@@ -219,11 +194,11 @@ impl Made {
         let contents = context.catalog.contents();
         let (kind, name) = match self {
             // It is shared with what is there.
-            Made::Schema(_)
+            Made::Schema
             | Made::Index(_)
             | Made::Comment(_)
             | Made::MacroComment(..)
-            | Made::SchemaComment(..) => {
+            | Made::SchemaComment => {
                 return Ok(());
             }
             Made::Macro(name, is_table) => {
@@ -267,26 +242,14 @@ impl Made {
     }
 }
 
-/// Runs a statement of the schema file as one of its own: what it makes takes effect at once, while the import goes on.
-/// Whether it has made anything: a schema may be there already.
-async fn create(
-    context: &StatementContext,
-    text: &Statement,
-    file: &str,
-) -> Result<bool, SqlError> {
-    attempt(context, text)
-        .await
-        .map_err(|error| in_file(file, &error))
-}
-
-/// The same, with the error as it is.
-async fn attempt(context: &StatementContext, text: &Statement) -> Result<bool, SqlError> {
+/// Runs a statement as one of its own, which changes the draft at once while the import goes on.
+async fn run_alone(context: &StatementContext, text: &Statement) -> Result<(), SqlError> {
     if let Some(parsed) = macros::parse(text)? {
         let begun = STATEMENT.scope(
             CancelToken::new(None),
             ddl::macros::run(context, parsed, text),
         );
-        return Box::pin(begun).await.map(|_| true);
+        return Box::pin(begun).await.map(drop);
     }
     let mut parsed = parse(text)?;
     let expanded = context
@@ -300,11 +263,11 @@ async fn attempt(context: &StatementContext, text: &Statement) -> Result<bool, S
     {
         let last = name.0.last().and_then(|part| part.as_ident());
         if last.is_some_and(|name| context.catalog.contents().has_schema(&normalize(name))) {
-            return Ok(false);
+            return Ok(());
         }
     }
     let begun = STATEMENT.scope(CancelToken::new(None), ddl::run(context, parsed, text));
-    Box::pin(begun).await.map(|_| true)
+    Box::pin(begun).await.map(drop)
 }
 
 /// Rejects what DuckDB exports and Eris does not have, by its name.
@@ -345,7 +308,7 @@ async fn fill(
             && let Ok(name) = context.resolve(&alter.name, text)
             && created.contains(&Made::Table(name))
         {
-            return create(context, text, &load_file).await.map(|_| ());
+            return run_alone(context, text).await.map_err(wrong);
         }
         return Err(failed(
             &load_file,
@@ -391,62 +354,4 @@ fn is_foreign_key(alter: &ast::AlterTable) -> bool {
 
 fn in_file(file: &str, error: &SqlError) -> SqlError {
     failed(file, error).with_hint(Some("nothing has been imported"))
-}
-
-/// What the statement has made so far; dropped again with it, unless it succeeds.
-struct Created {
-    context: StatementContext,
-    made: Vec<Made>,
-}
-
-impl Created {
-    /// Everything is gone when this returns.
-    async fn undo(&mut self) {
-        let mut change = self.context.catalog.change().await;
-        // From here on nothing waits.
-        let made = std::mem::take(&mut self.made);
-        let tables = made.iter().filter_map(|made| match made {
-            Made::Table(name) => Some(name.clone()),
-            _ => None,
-        });
-        // Somebody else's table may refer to one of them by now; it has new data objects only for new constraints.
-        let released = release(&mut change, &tables.collect::<Vec<_>>());
-        debug_assert!(released.is_ok(), "{released:?}");
-        for made in made.iter().rev() {
-            match made {
-                Made::Schema(name) => {
-                    if change.relations_in(name).next().is_none() {
-                        change.remove_schema(name);
-                    }
-                }
-                Made::Table(name) | Made::View(name) => change.drop_relation(name),
-                Made::Sequence(name) => change.remove_sequence(name),
-                Made::Macro(name, is_table) => change.remove_macro(name, *is_table),
-                Made::SchemaComment(name, before) => {
-                    if change.has_schema(name) {
-                        change.comment_on_schema(name, before.clone());
-                    }
-                }
-                Made::Index(_) | Made::Comment(_) | Made::MacroComment(..) => {}
-            }
-        }
-        change.publish();
-    }
-}
-
-impl Drop for Created {
-    fn drop(&mut self) {
-        let Ok(runtime) = Handle::try_current() else {
-            return;
-        };
-        if self.made.is_empty() {
-            return;
-        }
-        let mut undone = Created {
-            context: self.context.clone(),
-            made: std::mem::take(&mut self.made),
-        };
-        // The catalogue is changed in turn, which may take waiting.
-        runtime.spawn(async move { undone.undo().await });
-    }
 }

@@ -1,9 +1,10 @@
 //! CALL: procedures, which act on what system tables show.
 
 use super::kill;
+use crate::catalog::{TableBalancing, TableOrView};
 use crate::context::StatementContext;
 use crate::error::{Mistake, SqlError};
-use crate::maintenance::balance::{TableBalancing, WAYS};
+use crate::maintenance::balance::WAYS;
 use crate::maintenance::recoding::Join;
 use crate::running::outcome::Begun;
 use crate::statements::set;
@@ -18,6 +19,7 @@ use datafusion::sql::sqlparser::ast::{
 use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::Token;
 use eris_syntax::ErisDialect;
+use std::sync::Arc;
 
 /// CALL name(argument).
 pub(crate) async fn call(
@@ -135,6 +137,14 @@ async fn balance(
     }
     // Whoever alters or empties the table takes over what it has of its own.
     let table = locks::writable(context, &name, &Effect::default(), statement).await?;
+    let mut change = context.catalog.change().await;
+    // Another call may have changed it, but nobody else.
+    let newest = change.table(&table.name).unwrap_or(&table);
+    let mut definition = newest.definition();
+    definition.balancing = own.clone();
+    let newest = newest.redefined(definition)?;
+    change.put(TableOrView::Table(Arc::new(newest)));
+    change.commit().await?;
     context
         .services
         .balance

@@ -110,9 +110,11 @@ impl SequenceFunction {
             return Ok(vec![Some(sequence.course.start); rows]);
         }
         let session = &context.session;
+        let log = context.catalog.log().map(|log| &**log);
         match self.call {
             Call::Next => {
-                let taken = sequence.take(rows)?;
+                let taken = sequence.take(rows, log)?;
+                context.took_numbers();
                 if let Some(last) = taken.last() {
                     session.took(&sequence, *last);
                 }
@@ -134,7 +136,8 @@ impl SequenceFunction {
                     let Some((number, is_given)) = set(row) else {
                         return Ok(None);
                     };
-                    sequence.set(number, is_given)?;
+                    sequence.set(number, is_given, log)?;
+                    context.took_numbers();
                     if is_given {
                         session.took(&sequence, number);
                     }

@@ -32,7 +32,7 @@ pub(super) async fn run(
     context.home.settle().await;
     if !altered.needs_rewrite(old) {
         let recheck = altered.recheck;
-        altered.definition.make_keys(&context.home).await?;
+        altered.definition.make_keys(&context.data_source()).await?;
         let new = old.redefined(altered.definition)?;
         if recheck {
             let source = old_rows(context, old, &altered.sources, statement).await?;
@@ -41,7 +41,9 @@ pub(super) async fn run(
         return Ok(new);
     }
     let source = old_rows(context, old, &altered.sources, statement).await?;
-    let mut new = old.successor(&context.home, altered.definition).await?;
+    let mut new = old
+        .successor(&context.data_source(), altered.definition)
+        .await?;
     let place = |column: usize| {
         let kept = altered
             .sources
