@@ -177,8 +177,8 @@ impl LogFile {
         }
     }
 
-    /// Gives back the room behind the last group: nothing more comes. It need not be durable, and may fail: the file says
-    /// the same with it and without.
+    /// Gives back the room behind the last group: nothing more comes. It need not be durable, and may fail: the file
+    /// says the same with it and without.
     pub fn give_back_rest(&mut self) {
         if self.file.set_len(self.end).is_ok() {
             self.length = self.end;

@@ -187,13 +187,17 @@ impl StatementContext {
 
     /// Before a client sees numbers of sequences that the statement has taken: they are given to nobody else any more,
     /// after a crash either. A client may see them without any commit.
-    pub async fn settle_numbers(&self) {
+    ///
+    /// # Errors
+    /// The disk has failed, so that they may be given again.
+    pub async fn settle_numbers(&self) -> Result<(), SqlError> {
         if let Some(query) = &self.query
             && query.has_taken_numbers()
             && let Some(log) = self.catalog.log()
         {
-            log.settle_notes().await;
+            log.settle_notes().await?;
         }
+        Ok(())
     }
 
     /// For reading files: a state without tables or a session's variables.

@@ -3,6 +3,7 @@
 use crate::clients::engine::Engine;
 use crate::durability::Durability;
 use crate::error::EngineError;
+use arrow_schema::{DataType, SchemaRef};
 use eris_home::{Definition, DefinitionChange, Definitions, HomeError, ObjectDefinition};
 use eris_types::ObjectId;
 use futures::future::BoxFuture;
@@ -33,7 +34,11 @@ impl Definitions for Engine {
 
     fn reopen(&self, object: ObjectId, definition: &ObjectDefinition) -> Result<(), HomeError> {
         let stored = self.object(object)?.stored();
-        let is_same = stored.schema == definition.schema
+        let types = |schema: &SchemaRef| -> Vec<DataType> {
+            let fields = schema.fields().iter();
+            fields.map(|field| field.data_type().clone()).collect()
+        };
+        let is_same = types(&stored.schema) == types(&definition.schema)
             && stored.key == definition.key
             && stored.partitioning == definition.partitioning;
         match is_same && self.durability().reopen(object) {

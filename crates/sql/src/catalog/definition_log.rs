@@ -54,11 +54,15 @@ impl DefinitionLog {
     }
 
     /// Waits until all that was noted is durable, by whomever.
-    pub async fn settle_notes(&self) {
+    ///
+    /// # Errors
+    /// The disk has failed, so that it will never be.
+    pub async fn settle_notes(&self) -> Result<(), SqlError> {
         let noted = self.noted.load(Ordering::SeqCst);
         if self.durable.load(Ordering::SeqCst) < noted {
-            self.home.barrier().await;
+            self.home.barrier().await?;
             self.durable.fetch_max(noted, Ordering::SeqCst);
         }
+        Ok(())
     }
 }

@@ -61,7 +61,7 @@ impl Session {
         let may_run_here = serving.context.variables().statement_timeout.is_none();
         let found = match request.lookup(&serving.context) {
             Ok(short) if may_run_here && short.is_light() => match serving.run_here(short).await {
-                Ok(Ok(begun)) => return Ok(serving.end_here(begun).await),
+                Ok(Ok(begun)) => return serving.end_here(begun).await,
                 Ok(Err(reason)) => Err(reason),
                 Err(error) => {
                     serving.running.end(Some(error.clone()));
@@ -83,9 +83,12 @@ impl Serving {
         attempt.unwrap_or_else(|panic| Err(internal(&*panic)))
     }
 
-    async fn end_here(self, begun: Begun) -> Outcome {
-        self.context.settle_numbers().await;
-        match begun {
+    async fn end_here(self, begun: Begun) -> Result<Outcome, SqlError> {
+        if let Err(error) = self.context.settle_numbers().await {
+            self.running.end(Some(error.clone()));
+            return Err(error);
+        }
+        Ok(match begun {
             Begun::Rows(rows) => {
                 let mut rows = Direct::new(rows, self.running, self.token);
                 rows.start().await;
@@ -100,7 +103,7 @@ impl Serving {
                 self.running.end(None);
                 Outcome::Done { tag }
             }
-        }
+        })
     }
 
     async fn run_in_task(
@@ -140,8 +143,8 @@ impl Serving {
         begun: Result<Begun, SqlError>,
         reply: oneshot::Sender<Result<Started, SqlError>>,
     ) {
-        self.context.settle_numbers().await;
-        match begun {
+        let settled = self.context.settle_numbers().await;
+        match begun.and_then(|begun| settled.map(|()| begun)) {
             Ok(Begun::Rows(stream)) => {
                 let (sender, receiver) = mpsc::channel(WAITING);
                 let started = Started::Rows((stream.schema(), receiver));
@@ -177,7 +180,7 @@ impl Serving {
     ) -> Result<(), SqlError> {
         while let Some(batch) = stream.next().await {
             let batch = batch.map_err(SqlError::from_datafusion)?;
-            self.context.settle_numbers().await;
+            self.context.settle_numbers().await?;
             self.running.query.add_rows(batch.num_rows() as u64);
             if sender.send(Ok(batch)).await.is_err() {
                 return Err(eris_fragment::FragmentError::Cancelled.into());

@@ -222,6 +222,11 @@ impl Definitions for KeepingHome {
         Ok(())
     }
 
+    fn close(&self) -> Result<(), HomeError> {
+        self.state().flush();
+        Ok(())
+    }
+
     fn opened(&self) -> BoxFuture<'_, Result<(), HomeError>> {
         async move {
             let unused: Vec<ObjectId> = {
@@ -272,10 +277,11 @@ impl Home for KeepingHome {
         .boxed()
     }
 
-    fn barrier(&self) -> BoxFuture<'_, ()> {
+    fn barrier(&self) -> BoxFuture<'_, Result<(), HomeError>> {
         async move {
-            self.0.engine.barrier().await;
+            self.0.engine.barrier().await?;
             self.state().flush();
+            Ok(())
         }
         .boxed()
     }
