@@ -154,6 +154,11 @@ impl DatabaseState {
 
 impl Drop for DatabaseState {
     fn drop(&mut self) {
+        // Statements that are still ending may keep the home for a while, and nobody else could open the database.
+        if let Some(definitions) = self.context.home.definitions() {
+            // Who wants to know closes it before.
+            let _ = definitions.close();
+        }
         // The last clone may be dropped on a thread of another runtime, where waiting for threads is not allowed.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();

@@ -14,6 +14,7 @@ mod indexes;
 mod introspection;
 #[path = "../keeping_home/mod.rs"]
 mod keeping_home;
+mod killed;
 mod macros;
 mod memory;
 mod race;

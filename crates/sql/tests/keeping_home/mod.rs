@@ -87,6 +87,7 @@ impl KeepingHome {
             topology: Topology::fake(nodes, cores),
             huge_pages: HugePages::Never,
             memory_limit: Some(2 << 30),
+            database: None,
         };
         KeepingHome(Arc::new(Kept {
             engine: Engine::home(settings).unwrap(),
