@@ -243,3 +243,125 @@ fn a_text_that_cannot_be_run_is_named_and_nothing_is_lost() {
         assert_eq!(rows.unwrap(), ["1000"]);
     });
 }
+
+#[test]
+fn a_change_that_is_being_stored_goes_on_without_its_client() {
+    block_on_threads(async {
+        let home = KeepingHome::new(1, 2);
+        let database = open(&home);
+        let (session, other) = (database.session(), database.session());
+        must(&session, "CREATE TABLE t (a INTEGER)").await;
+        must(&session, "INSERT INTO t VALUES (1), (2)").await;
+        home.close_gate();
+        let mut altered = Box::pin(session.execute("ALTER TABLE t ADD COLUMN b INTEGER DEFAULT 5"));
+        while home.at_gate() == 0 {
+            let wait = tokio::time::sleep(Duration::from_millis(1));
+            tokio::select! {
+                _ = &mut altered => panic!("it waits for the disk"),
+                () = wait => {}
+            }
+        }
+        assert!(!altered.canceller().cancel(), "it takes effect");
+        drop(altered);
+        // No row is written to the table that is being replaced.
+        let insert = tokio::spawn(async move { must(&other, "INSERT INTO t VALUES (3, 7)").await });
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        assert!(!insert.is_finished(), "the table is locked");
+        assert_eq!(
+            lines(&session, "SELECT * FROM t").await.unwrap(),
+            ["1", "2"]
+        );
+        home.open_gate();
+        assert_eq!(insert.await.unwrap(), 1);
+        let rows = lines(&session, "SELECT a, b FROM t").await.unwrap();
+        assert_eq!(rows, ["1|5", "2|5", "3|7"]);
+        drop(session);
+        reopened(&home, database).await;
+    });
+}
+
+#[test]
+fn views_of_files_are_there_without_the_files() {
+    block_on_threads(async {
+        let home = KeepingHome::new(1, 2);
+        let database = open(&home);
+        let session = database.session();
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("a.csv").display().to_string();
+        std::fs::write(&file, "a,b\n1,x\n2,y\n").unwrap();
+        must(
+            &session,
+            &format!("CREATE VIEW f AS SELECT * FROM read_csv('{file}')"),
+        )
+        .await;
+        must(&session, "CREATE VIEW g AS SELECT max(a) AS m FROM f").await;
+        drop(session);
+        let database = reopened(&home, database).await;
+        let found = lines(&database.session(), "SELECT m FROM g").await;
+        assert_eq!(found.unwrap(), ["2"]);
+        std::fs::rename(&file, format!("{file}.away")).unwrap();
+        let database = reopened(&home, database).await;
+        let message = fails(&database.session(), "SELECT m FROM g").await;
+        assert!(message.contains("a.csv"), "{message}");
+        std::fs::rename(format!("{file}.away"), &file).unwrap();
+        let found = lines(&database.session(), "SELECT m FROM g").await;
+        assert_eq!(found.unwrap(), ["2"]);
+    });
+}
+
+/// Names and types that could not be given any more in the order in which definitions are made again.
+#[test]
+fn what_was_valid_stays_valid() {
+    block_on_threads(async {
+        let home = KeepingHome::new(1, 2);
+        let database = open(&home);
+        let session = database.session();
+        for sql in [
+            "CREATE TABLE z (a INTEGER, b INTEGER)",
+            "CREATE INDEX x ON z (a)",
+            "CREATE UNIQUE INDEX y ON z (b)",
+            "CREATE TABLE a (a INTEGER, CONSTRAINT x UNIQUE (a), CONSTRAINT y PRIMARY KEY (a))",
+            "ALTER TABLE z ADD CONSTRAINT x CHECK (a > 0)",
+            "CREATE TABLE n (id INTEGER GENERATED ALWAYS AS IDENTITY, b INTEGER, g INTEGER GENERATED ALWAYS AS (1))",
+            "ALTER TABLE n ALTER COLUMN id TYPE SMALLINT",
+            "ALTER TABLE n RENAME COLUMN id TO number",
+            "ALTER TABLE n RENAME TO m",
+            "INSERT INTO m (b) VALUES (1), (2)",
+            "CREATE MACRO zero(x) AS x * 0",
+            "CREATE TABLE d (a INTEGER DEFAULT zero(7), CHECK (zero(a) = 0))",
+            "CREATE VIEW called AS SELECT zero(b) AS z FROM m",
+            "CREATE OR REPLACE MACRO zero(x) AS x * 0 + 1",
+            "CREATE TABLE read (k INTEGER)",
+            "CREATE MACRO reads() AS TABLE SELECT k FROM read",
+            "CREATE MACRO calls() AS (SELECT zero(k) FROM reads())",
+            "DROP TABLE read",
+            "CREATE TABLE e (a INTEGER, b INTEGER)",
+            "CREATE VIEW star AS SELECT *, a AS c FROM e",
+            "ALTER TABLE e ADD COLUMN z INTEGER",
+            "CREATE VIEW later AS SELECT * FROM star",
+            "CREATE SEQUENCE s",
+            "CREATE TABLE t (n BIGINT DEFAULT nextval('s') + 1)",
+            "CREATE TABLE s (s INTEGER)",
+        ] {
+            must(&session, sql).await;
+        }
+        drop(session);
+        let database = reopened(&home, database).await;
+        let session = database.session();
+        must(&session, "INSERT INTO d DEFAULT VALUES").await;
+        assert_eq!(lines(&session, "SELECT a FROM d").await.unwrap(), ["0"]);
+        assert_eq!(
+            lines(&session, "SELECT z FROM called").await.unwrap(),
+            ["0", "0"]
+        );
+        must(&session, "INSERT INTO m (b) VALUES (3)").await;
+        assert_eq!(
+            lines(&session, "SELECT max(number) FROM m").await.unwrap(),
+            ["3"]
+        );
+        let columns = lines(&session, "DESCRIBE star").await.unwrap();
+        assert_eq!(columns.len(), 3, "{columns:?}");
+        drop(session);
+        reopened(&home, database).await;
+    });
+}

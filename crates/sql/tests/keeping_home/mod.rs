@@ -20,6 +20,7 @@ use futures::future::BoxFuture;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
+use tokio::sync::Semaphore;
 
 /// A home over an engine. Clones are the same one.
 #[derive(Clone)]
@@ -44,6 +45,10 @@ struct State {
     calls: usize,
     /// The call that fails, and all behind it.
     fails_from: Option<usize>,
+    /// What calls that store wait for.
+    gate: Option<Arc<Semaphore>>,
+    /// How many have come there.
+    at_gate: usize,
 }
 
 impl State {
@@ -134,6 +139,22 @@ impl KeepingHome {
         state.fails_from = calls.map(|calls| state.calls + calls + 1);
     }
 
+    /// Calls that store wait from now on, until [the gate is opened](Self::open_gate).
+    pub fn close_gate(&self) {
+        self.state().gate = Some(Arc::new(Semaphore::new(0)));
+    }
+
+    pub fn open_gate(&self) {
+        if let Some(gate) = self.state().gate.take() {
+            gate.close();
+        }
+    }
+
+    /// How many calls have come to a closed gate.
+    pub fn at_gate(&self) -> usize {
+        self.state().at_gate
+    }
+
     /// Calls that store or note, so far.
     pub fn calls(&self) -> usize {
         self.state().calls
@@ -176,6 +197,15 @@ impl Definitions for KeepingHome {
             assert!(!changes.is_empty());
             // A flush takes its time.
             tokio::task::yield_now().await;
+            let gate = {
+                let mut state = self.state();
+                state.at_gate += usize::from(state.gate.is_some());
+                state.gate.clone()
+            };
+            if let Some(gate) = gate {
+                // It has no permits: this ends when it is closed.
+                let _ = gate.acquire().await;
+            }
             let mut state = self.state();
             state.call()?;
             state.flush();
