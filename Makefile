@@ -103,6 +103,11 @@ test-walk: build ## the commands that README, walk and manual show, outputs comp
 	@mkdir -p $(NOTES)
 	ERIS=$(ERIS) ERIS_CACHE=$(ERIS_CACHE) CI=$(CI) python3 -u tests/walk/walk.py | tee $(NOTES)/walk.log
 
+.PHONY: test-crash
+test-crash: cargo ## kill a process 200 times while eight sessions write, and crash 10,000 simulated disks
+	ERIS_CYCLES=200 cargo test --release --workspace --test database killed::what -- --nocapture
+	ERIS_SEEDS=10000 cargo test --release --workspace --lib simulations::crashes
+
 .PHONY: test-loom
 test-loom: cargo ## every interleaving of the latch-free protocols, within loom's bounds
 	@for crate in $(LOOM_CRATES); do \
@@ -153,7 +158,7 @@ test-memory: build ## statements that try to grow, beside the limit of memory (t
 
 .PHONY: nightly
 nightly: cargo ## the long version: 10,000 seeds, ten minutes of torture, Miri, fuzzing, scale 3 against the oracle
-	PROPTEST_CASES=10000 ERIS_SEEDS=10000 ERIS_TORTURE_SECONDS=600 cargo test --release --workspace
+	PROPTEST_CASES=10000 ERIS_SEEDS=10000 ERIS_CYCLES=200 ERIS_TORTURE_SECONDS=600 cargo test --release --workspace
 	rustup toolchain install nightly --profile minimal --component miri --component rust-src
 	CARGO_TARGET_DIR=$(ERIS_CACHE)/target-miri PROPTEST_CASES=4 MIRIFLAGS=-Zmiri-disable-isolation \
 	  cargo +nightly miri test $(MIRI_CRATES:%=-p eris-%) --lib
