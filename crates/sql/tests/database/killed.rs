@@ -282,7 +282,7 @@ fn kill_child(directory: &Path, seed: u64, after: Duration) -> Vec<usize> {
 
 #[test]
 fn what_was_acknowledged_is_there_after_a_kill() {
-    let cycles = std::env::var("ERIS_CYCLES").map_or(6, |cycles| cycles.parse().unwrap());
+    let cycles = std::env::var("ERIS_CYCLES").map_or(20, |cycles| cycles.parse().unwrap());
     let seed = crate::common::seed();
     let mut random = Random::seeded(seed);
     let directory = tempfile::tempdir().unwrap();

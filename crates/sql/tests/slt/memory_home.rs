@@ -253,8 +253,8 @@ impl Home for MemoryHome {
         self.hold()
     }
 
-    fn barrier(&self) -> BoxFuture<'_, ()> {
-        async {}.boxed()
+    fn barrier(&self) -> BoxFuture<'_, Result<(), HomeError>> {
+        async { Ok(()) }.boxed()
     }
 
     fn settle(&self) -> BoxFuture<'_, ()> {
