@@ -107,6 +107,8 @@ impl Database {
     /// # Errors
     /// The disk has failed.
     pub fn close(&self) -> Result<(), SqlError> {
+        // What sequences note comes before the end.
+        self.0.close_sequences();
         match self.home().definitions() {
             Some(definitions) => Ok(definitions.close()?),
             None => Ok(()),
@@ -155,6 +157,8 @@ impl DatabaseState {
 impl Drop for DatabaseState {
     fn drop(&mut self) {
         // Statements that are still ending may keep the home for a while, and nobody else could open the database.
+        // What sequences note comes before the end.
+        self.close_sequences();
         if let Some(definitions) = self.context.home.definitions() {
             // Who wants to know closes it before.
             let _ = definitions.close();
@@ -163,7 +167,6 @@ impl Drop for DatabaseState {
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
-        self.close_sequences();
         // Statements that are still ending may hold files; the process may not wait for them.
         self.context.services.spill.close();
     }

@@ -49,11 +49,19 @@ struct State {
     gate: Option<Arc<Semaphore>>,
     /// How many have come there.
     at_gate: usize,
+    /// Whether nothing can be written before it is opened again.
+    is_closed: bool,
+    /// Whether nothing becomes durable before it is opened again.
+    has_crashed: bool,
 }
 
 impl State {
     /// Counts a call.
     fn call(&mut self) -> Result<(), HomeError> {
+        if self.is_closed {
+            let reason = "it is closed".into();
+            return Err(HomeError::LogFailed { reason });
+        }
         self.calls += 1;
         match self.fails_from.is_some_and(|first| self.calls >= first) {
             false => Ok(()),
@@ -66,6 +74,9 @@ impl State {
     }
 
     fn flush(&mut self) {
+        if self.has_crashed {
+            self.noted.clear();
+        }
         for change in std::mem::take(&mut self.noted) {
             self.apply(change);
         }
@@ -108,9 +119,11 @@ impl KeepingHome {
         self.0.state.lock().unwrap()
     }
 
-    /// Forgets what is not durable.
+    /// Forgets what is not durable. The process is gone: nothing that it still does matters.
     pub fn crash(&self) {
-        self.state().noted.clear();
+        let mut state = self.state();
+        state.has_crashed = true;
+        state.flush();
     }
 
     /// What is durable, by name.
@@ -187,8 +200,9 @@ impl fmt::Debug for KeepingHome {
 impl Definitions for KeepingHome {
     fn stored(&self) -> Vec<Definition> {
         let mut state = self.state();
-        state.reopened.clear();
         state.flush();
+        (state.is_closed, state.has_crashed) = (false, false);
+        state.reopened.clear();
         state.durable.values().cloned().collect()
     }
 
@@ -254,7 +268,10 @@ impl Definitions for KeepingHome {
     }
 
     fn close(&self) -> Result<(), HomeError> {
-        self.state().flush();
+        let mut state = self.state();
+        state.flush();
+        // Nothing can be written any more.
+        state.is_closed = true;
         Ok(())
     }
 
