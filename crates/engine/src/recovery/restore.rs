@@ -60,7 +60,7 @@ impl Recovery {
         for recovered in objects.into_values() {
             all.push(nodes.place(recovered, &mut owners, through, logs)?);
         }
-        nodes.index(&mut owners)?;
+        nodes.index(&mut owners, through)?;
         for object in &all {
             nodes.number(object, &mut owners)?;
         }
@@ -168,8 +168,8 @@ impl Nodes<'_> {
         Ok(())
     }
 
-    /// Builds the indexes of keys, those of different owners side by side.
-    fn index(&self, owners: &mut [RestoredOwner]) -> Result<(), EngineError> {
+    /// Leaves out garbage and builds the indexes of keys, those of different owners side by side.
+    fn index(&self, owners: &mut [RestoredOwner], through: Timestamp) -> Result<(), EngineError> {
         thread::scope(|scope| {
             let built: Vec<_> = (0..)
                 .map(AeuId)
@@ -177,7 +177,7 @@ impl Nodes<'_> {
                 .map(|(aeu, owner)| {
                     scope.spawn(move || {
                         (owner.partitions.iter_mut()).try_for_each(|(id, partition)| {
-                            self.at(aeu, *id, |home| partition.index_restored(home))
+                            self.at(aeu, *id, |home| partition.index_restored(through, home))
                         })
                     })
                 })

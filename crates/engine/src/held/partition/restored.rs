@@ -137,11 +137,17 @@ impl Partition {
         self.tally.reset();
     }
 
-    /// Builds the index of the key; and tells the object's ranges, and planners, what is here.
+    /// Leaves out rows that were deleted, builds the index of the key, and tells the object's ranges, and planners, what
+    /// is here.
     ///
     /// # Errors
     /// There is no memory, or two rows have one key.
-    pub fn index_restored(&mut self, home: ObjectMemory<'_>) -> Result<(), EngineError> {
+    pub fn index_restored(
+        &mut self,
+        through: Timestamp,
+        home: ObjectMemory<'_>,
+    ) -> Result<(), EngineError> {
+        self.collect_restored(through, home);
         self.tell_planners();
         let Some(mut index) = self.index.take() else {
             return Ok(());
@@ -149,6 +155,19 @@ impl Partition {
         let built = self.build_index(&mut index, home);
         self.index = Some(index);
         built
+    }
+
+    /// Short of memory, garbage stays where it is until it is collected as usual.
+    fn collect_restored(&mut self, through: Timestamp, home: ObjectMemory<'_>) {
+        while let Some(mut rewrite) = self.collect(home, through) {
+            while !rewrite.is_done() {
+                match self.rewrite(rewrite, home, through) {
+                    Ok(Some(next)) => rewrite = next,
+                    Ok(None) | Err(_) => return,
+                }
+            }
+            let _ = self.rewrite(rewrite, home, through);
+        }
     }
 
     fn build_index(
