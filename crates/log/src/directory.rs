@@ -15,8 +15,9 @@
 
 use crate::buffers::LogBuffer;
 use crate::error::LogError;
-use crate::file::{DIRECTORY, FORMAT, number_of};
+use crate::file::LOG;
 use crate::group::Group;
+use crate::header::FORMAT;
 use crate::place::{DatabaseId, Place};
 use crate::reader::{LogRead, LogStart, read_log, remove_others};
 use crate::writer::{LogSettings, LogWriter};
@@ -80,11 +81,7 @@ impl Manifest {
 
     /// No other file has this number.
     fn place(&self) -> Place {
-        Place {
-            database: self.database,
-            file: 0,
-            offset: 0,
-        }
+        LOG.place(self.database, 0, 0)
     }
 
     /// Reads the manifest of a directory; `None`: there is none.
@@ -133,11 +130,10 @@ impl Manifest {
             .filter(|manifest| length == LENGTH as u64 && manifest.bytes()[..] == bytes[..])
         {
             Some(manifest) => Ok(Some(manifest)),
-            None => Err(LogError::Damaged {
-                path,
-                offset: 0,
-                what: "it is not the manifest that was written".to_owned(),
-            }),
+            None => {
+                let what = "it is not the manifest that was written";
+                Err(LogError::damaged(&path, 0, what))
+            }
         }
     }
 
@@ -207,7 +203,7 @@ fn make(
 ) -> Result<OpenLog, LogError> {
     if listed(&*disk, "")?
         .iter()
-        .any(|entry| entry.name == DIRECTORY)
+        .any(|entry| entry.name == LOG.directory)
     {
         remove_others(&*disk, |_| false)?;
     }
@@ -249,16 +245,17 @@ fn is_database(disk: &dyn Disk) -> Result<bool, LogError> {
         matches!(
             (entry.name.to_str(), entry.kind),
             (Some(NEXT_MANIFEST | LOCK), EntryKind::File(_))
-                | (Some(DIRECTORY), EntryKind::Directory)
-        )
+        ) || entry.name == LOG.directory && entry.kind == EntryKind::Directory
     };
     let mut foreign: Option<PathBuf> = (entries.iter())
         .find(|entry| !ours(entry))
         .map(|entry| PathBuf::from(&entry.name));
-    if foreign.is_none() && names.contains(Path::new(DIRECTORY).as_os_str()) {
-        let files = listed(disk, DIRECTORY)?;
-        let other = files.iter().find(|entry| number_of(&entry.name).is_none());
-        foreign = other.map(|entry| Path::new(DIRECTORY).join(&entry.name));
+    if foreign.is_none() && names.contains(Path::new(LOG.directory).as_os_str()) {
+        let files = listed(disk, LOG.directory)?;
+        let other = files
+            .iter()
+            .find(|entry| LOG.number_of(&entry.name).is_none());
+        foreign = other.map(|entry| Path::new(LOG.directory).join(&entry.name));
     }
     match foreign {
         None => Ok(false),

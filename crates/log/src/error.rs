@@ -1,11 +1,11 @@
-//! What can be wrong with a log.
+//! What can be wrong with a log, or with chunk files.
 
 use crate::bytes::BadBytes;
 use eris_disk::DiskError;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-/// A log cannot be written or read.
-#[derive(Debug, thiserror::Error)]
+/// A log or chunk files cannot be written or read.
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum LogError {
     /// The disk says so.
     #[error(transparent)]
@@ -29,6 +29,17 @@ pub enum LogError {
     Missing {
         /// The file.
         path: PathBuf,
+    },
+    /// A chunk that something refers to is in no file.
+    #[error(
+        "chunk {number} is in no file of {}. Nothing was changed; restore what is missing there, or a backup",
+        directory.display()
+    )]
+    NoChunk {
+        /// Its number.
+        number: u64,
+        /// Where chunk files are.
+        directory: PathBuf,
     },
     /// Another program has written it.
     #[error("{} is no file of an Eris database", path.display())]
@@ -76,4 +87,15 @@ pub enum LogError {
         /// Why.
         reason: BadBytes,
     },
+}
+
+impl LogError {
+    /// A file is not what was written.
+    pub(crate) fn damaged(path: &Path, offset: u64, what: impl Into<String>) -> Self {
+        LogError::Damaged {
+            path: path.to_owned(),
+            offset,
+            what: what.into(),
+        }
+    }
 }

@@ -23,7 +23,7 @@ impl fmt::Display for DatabaseId {
 pub struct Place {
     /// The database.
     pub database: DatabaseId,
-    /// The number of the file. Files of every kind are numbered together, and no number is used twice.
+    /// The number of the file, which none of its kind has twice; in the highest byte the kind.
     pub file: u64,
     /// In bytes from the file's beginning.
     pub offset: u64,

@@ -13,13 +13,13 @@
 
 use crate::bytes::Bytes;
 use crate::error::LogError;
-use crate::file::{DIRECTORY, FIRST_GROUP, LogFile, number_of, path_of};
+use crate::file::{FIRST_GROUP, LOG, LogFile};
 use crate::group::{ALIGNMENT, Found, Group, GroupKind, HEADER};
-use crate::place::{DatabaseId, Place};
+use crate::place::DatabaseId;
 use crate::writer::{LastGroup, LogEnd};
 use eris_disk::{Access, Disk};
 use eris_types::Timestamp;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Where a log begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,17 +86,13 @@ pub fn read_log<E: From<LogError>>(
         while let Some(rest) = bytes.get(end.offset as usize..)
             && goes_on.is_none()
         {
-            let place = Place {
-                database,
-                file: end.file,
-                offset: end.offset,
-            };
+            let place = LOG.place(database, end.file, end.offset);
             let Found::Group(group, length) = Group::find(rest, place) else {
                 break;
             };
             if group.number != end.group || group.through < end.through {
                 let what = format!("group {} where group {} should be", group.number, end.group);
-                return Err(damaged(&path, end.offset, &what).into());
+                return Err(LogError::damaged(&path, end.offset, what).into());
             }
             let body = |group: &Group| {
                 next_of(group).map_err(|reason| LogError::Record {
@@ -131,14 +127,14 @@ pub fn read_log<E: From<LogError>>(
                 "it is no group, though group {group} follows at byte {}",
                 end.offset + offset as u64
             );
-            return Err(damaged(&path, end.offset, &what).into());
+            return Err(LogError::damaged(&path, end.offset, what).into());
         }
         if let Some(later) = later_file(disk, database, end.file)? {
             let what = format!(
                 "the log ends here, though {} has a part of it",
                 later.display()
             );
-            return Err(damaged(&path, end.offset, &what).into());
+            return Err(LogError::damaged(&path, end.offset, what).into());
         }
         let cut = rest.iter().rposition(|byte| *byte != 0).map(|last| Cut {
             path,
@@ -162,23 +158,11 @@ fn next_of(group: &Group) -> Result<u64, crate::bytes::BadBytes> {
     Bytes::of(record.body, what).number()
 }
 
-fn damaged(path: &Path, offset: u64, what: &str) -> LogError {
-    LogError::Damaged {
-        path: path.to_owned(),
-        offset,
-        what: what.to_owned(),
-    }
-}
-
 /// A whole group behind the end, where none can be.
 fn later_group(rest: &[u8], database: DatabaseId, end: &LogEnd) -> Option<(usize, u64)> {
     let places = (0..(rest.len() + 1).saturating_sub(HEADER)).step_by(ALIGNMENT);
     places.skip(1).find_map(|offset| {
-        let place = Place {
-            database,
-            file: end.file,
-            offset: end.offset + offset as u64,
-        };
+        let place = LOG.place(database, end.file, end.offset + offset as u64);
         match Group::find(&rest[offset..], place) {
             Found::Group(group, _) => Some((offset, group.number)),
             Found::Nothing => None,
@@ -192,10 +176,8 @@ fn later_file(
     database: DatabaseId,
     last: u64,
 ) -> Result<Option<PathBuf>, LogError> {
-    for entry in disk.list(Path::new(DIRECTORY))? {
-        let Some(number) = number_of(&entry.name).filter(|number| *number > last) else {
-            continue;
-        };
+    let numbers = LOG.numbers(disk)?;
+    for number in numbers.into_iter().filter(|number| *number > last) {
         // One that was made in advance may be only begun.
         let Ok(file) = LogFile::open(disk, database, number, Access::Read) else {
             continue;
@@ -211,27 +193,16 @@ fn later_file(
 
 /// A number that no file of the log has.
 fn next_file(disk: &dyn Disk, first: u64) -> Result<u64, LogError> {
-    let entries = disk.list(Path::new(DIRECTORY))?;
-    let numbers = entries.iter().filter_map(|entry| number_of(&entry.name));
-    Ok(numbers.max().unwrap_or(0).max(first) + 1)
+    let last = LOG.numbers(disk)?.last().copied();
+    Ok(last.unwrap_or(0).max(first) + 1)
 }
 
-/// Removes files that are no part of the log: those before `first`, and those that were made in advance, except `last`.
+/// Removes the files of the log that are not to be kept.
 ///
 /// # Errors
 /// One cannot be removed.
 pub fn remove_others(disk: &dyn Disk, keep: impl Fn(u64) -> bool) -> Result<(), LogError> {
-    let mut has_removed = false;
-    for entry in disk.list(Path::new(DIRECTORY))? {
-        if let Some(number) = number_of(&entry.name)
-            && !keep(number)
-        {
-            disk.remove(&path_of(number))?;
-            has_removed = true;
-        }
-    }
-    if has_removed {
-        disk.flush_directory(Path::new(DIRECTORY))?;
-    }
-    Ok(())
+    let mut numbers = LOG.numbers(disk)?;
+    numbers.retain(|number| !keep(*number));
+    LOG.remove(disk, &numbers)
 }

@@ -16,7 +16,7 @@
 use crate::buffers::{Buffers, Entry, LogBuffer};
 use crate::bytes::put_number;
 use crate::error::LogError;
-use crate::file::{DIRECTORY, FIRST_GROUP, LogFile};
+use crate::file::{FIRST_GROUP, LOG, LogFile};
 use crate::group::{ALIGNMENT, GroupBytes, GroupKind, HEADER};
 use crate::place::DatabaseId;
 use crate::room::Room;
@@ -117,7 +117,7 @@ impl LogWriter {
         buffers: usize,
         settings: LogSettings,
     ) -> Result<(Self, Vec<LogBuffer>), LogError> {
-        disk.create_directory(Path::new(DIRECTORY))?;
+        disk.create_directory(Path::new(LOG.directory))?;
         disk.flush_directory(Path::new(""))?;
         let first = LogFile::create(&*disk, database, file, settings.file_bytes)?;
         let end = LogEnd {
@@ -280,7 +280,7 @@ impl LogWriter {
     /// Makes the next file, with room for so many bytes of a group at least.
     fn prepare_next(&mut self, bytes: u64) -> Result<(), LogError> {
         if let Some(small) = self.next.take() {
-            let path = crate::file::path_of(small.number);
+            let path = LOG.path_of(small.number);
             drop(small);
             self.disk.remove(&path)?;
         }
@@ -334,7 +334,7 @@ impl LogWriter {
         self.write(group, GroupKind::Closed)?;
         self.file.give_back_rest();
         if let Some(next) = self.next.take() {
-            let path = crate::file::path_of(next.number);
+            let path = LOG.path_of(next.number);
             drop(next);
             self.disk.remove(&path)?;
         }

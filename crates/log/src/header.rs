@@ -1,0 +1,237 @@
+//! Files of a database: numbered, in a directory of their kind, each with a header that says whose it is.
+//!
+//! ```text
+//!  0  magic of its kind                    8
+//!  8  format                               4
+//! 12  zeros                                4
+//! 16  database                            16
+//! 32  number of the file                   8
+//! 40  checksum of all that, and of the rest if it is not zeros
+//! 48  what its kind says, or zeros        16
+//! ```
+//!
+//! The header is on the medium, with the file's name, before anything else is written into the file. It lies in one
+//! sector. So a file whose header is zeros was only begun.
+
+use crate::error::LogError;
+use crate::place::{DatabaseId, Place};
+use eris_disk::{Access, Disk, File, Reason};
+use std::ffi::OsStr;
+use std::io::IoSlice;
+use std::path::{Path, PathBuf};
+
+/// The newest format of all files together.
+pub const FORMAT: u32 = 1;
+/// Bytes of a header.
+pub(crate) const HEADER_BYTES: u64 = 64;
+const CHECKSUM: usize = 40;
+const OWN: usize = 48;
+
+type Header = [u8; HEADER_BYTES as usize];
+
+/// What a kind of files says in headers.
+pub(crate) type Own = [u8; 16];
+
+/// Files that are alike: those of the log, for one.
+#[derive(Debug)]
+pub(crate) struct FileKind {
+    pub magic: [u8; 8],
+    pub directory: &'static str,
+    pub suffix: &'static str,
+    /// Files of every kind have numbers of their own. So the kind is a part of their place.
+    pub kind: u8,
+}
+
+/// A file that was opened, which has a header.
+#[derive(Debug)]
+pub(crate) struct OpenFile {
+    pub file: Box<dyn File>,
+    pub length: u64,
+    /// `None`: the file was only begun.
+    pub own: Option<Own>,
+}
+
+impl FileKind {
+    /// The path of a file by its number.
+    pub fn path_of(&self, number: u64) -> PathBuf {
+        let suffix = self.suffix;
+        Path::new(self.directory).join(format!("{number:012}.{suffix}"))
+    }
+
+    /// The number of a file by its name.
+    pub fn number_of(&self, name: &OsStr) -> Option<u64> {
+        let (number, suffix) = name.to_str()?.split_once('.')?;
+        let is_ours = number.len() == 12 && suffix == self.suffix;
+        is_ours.then(|| number.parse().ok()).flatten()
+    }
+
+    /// A place in a file.
+    pub fn place(&self, database: DatabaseId, number: u64, offset: u64) -> Place {
+        Place {
+            database,
+            file: number | u64::from(self.kind) << 56,
+            offset,
+        }
+    }
+
+    /// The numbers of the files that are there, ascending; none, if there is no directory.
+    pub fn numbers(&self, disk: &dyn Disk) -> Result<Vec<u64>, LogError> {
+        let entries = match disk.list(Path::new(self.directory)) {
+            Err(error) if error.reason == Reason::NotFound => return Ok(Vec::new()),
+            entries => entries?,
+        };
+        let numbers = entries
+            .iter()
+            .filter_map(|entry| self.number_of(&entry.name));
+        let mut numbers: Vec<u64> = numbers.collect();
+        numbers.sort_unstable();
+        Ok(numbers)
+    }
+
+    /// Removes files, and has that on the medium.
+    pub fn remove(&self, disk: &dyn Disk, numbers: &[u64]) -> Result<(), LogError> {
+        if numbers.is_empty() {
+            return Ok(());
+        }
+        for number in numbers {
+            disk.remove(&self.path_of(*number))?;
+        }
+        Ok(disk.flush_directory(Path::new(self.directory))?)
+    }
+
+    fn header(&self, database: DatabaseId, number: u64, own: Own) -> Header {
+        let mut header = [0; HEADER_BYTES as usize];
+        header[..8].copy_from_slice(&self.magic);
+        header[8..12].copy_from_slice(&FORMAT.to_le_bytes());
+        header[16..32].copy_from_slice(&database.0);
+        header[32..40].copy_from_slice(&number.to_le_bytes());
+        header[OWN..].copy_from_slice(&own);
+        let own = if own == Own::default() {
+            &[][..]
+        } else {
+            &own[..]
+        };
+        let place = self.place(database, number, 0);
+        let checksum = place.checksum([&header[..CHECKSUM], own]);
+        header[CHECKSUM..OWN].copy_from_slice(&checksum.to_le_bytes());
+        header
+    }
+
+    /// Makes a file of this length, and has it on the medium with its name. If that fails, no file is left.
+    pub fn create(
+        &self,
+        disk: &dyn Disk,
+        database: DatabaseId,
+        number: u64,
+        length: u64,
+        own: Own,
+    ) -> Result<Box<dyn File>, LogError> {
+        let path = self.path_of(number);
+        let file = disk.create(&path)?;
+        let fill = || {
+            file.allocate(length)?;
+            let header = self.header(database, number, own);
+            file.write_at(&[IoSlice::new(&header)], 0)?;
+            file.flush()?;
+            disk.flush_directory(Path::new(self.directory))
+        };
+        if let Err(error) = fill() {
+            // What is left of it would take room, and nobody has heard of it.
+            drop(file);
+            let _ = disk.remove(&path);
+            return Err(error.into());
+        }
+        Ok(file)
+    }
+
+    /// Opens a file.
+    ///
+    /// # Errors
+    /// It is not there, or it is not the file of this number and database.
+    pub fn open(
+        &self,
+        disk: &dyn Disk,
+        database: DatabaseId,
+        number: u64,
+        access: Access,
+    ) -> Result<OpenFile, LogError> {
+        let path = self.path_of(number);
+        let file = disk.open(&path, access).map_err(|error| {
+            let path = disk.root().join(&path);
+            match error.reason {
+                Reason::NotFound => LogError::Missing { path },
+                _ => error.into(),
+            }
+        })?;
+        let length = file.len()?;
+        let mut found: Header = [0; HEADER_BYTES as usize];
+        if length >= HEADER_BYTES {
+            file.read_at(&mut found, 0)?;
+        }
+        let own = match found.iter().all(|byte| *byte == 0) {
+            true => None,
+            false => Some(self.check(&found, database, number, file.path())?),
+        };
+        Ok(OpenFile { file, length, own })
+    }
+
+    /// What a header says beside whose it is.
+    fn check(
+        &self,
+        found: &Header,
+        database: DatabaseId,
+        number: u64,
+        path: &Path,
+    ) -> Result<Own, LogError> {
+        let path = path.to_owned();
+        if found[..8] != self.magic {
+            return Err(LogError::Foreign { path });
+        }
+        let format = u32::from_le_bytes(found[8..12].try_into().expect("four bytes"));
+        if format > FORMAT {
+            let newest = FORMAT;
+            return Err(LogError::Newer {
+                path,
+                format,
+                newest,
+            });
+        }
+        let own: Own = found[OWN..].try_into().expect("sixteen bytes");
+        if *found == self.header(database, number, own) {
+            return Ok(own);
+        }
+        let of = DatabaseId(found[16..32].try_into().expect("sixteen bytes"));
+        let number = u64::from_le_bytes(found[32..40].try_into().expect("eight bytes"));
+        Err(match *found == self.header(of, number, own) {
+            true if of != database => LogError::OfAnother { path },
+            _ => LogError::damaged(&path, 0, "its header is not what was written"),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_found_by_its_name() {
+        let kind = FileKind {
+            magic: *b"whatever",
+            directory: "some",
+            suffix: "kind",
+            kind: 1,
+        };
+        assert_eq!(kind.path_of(7), Path::new("some/000000000007.kind"));
+        let number = |name: &str| kind.number_of(OsStr::new(name));
+        assert_eq!(number("000000000007.kind"), Some(7));
+        for none in [
+            "7.kind",
+            "000000000007.log",
+            "00000000000x.kind",
+            "000000000007",
+            "",
+        ] {
+            assert_eq!(number(none), None, "{none}");
+        }
+    }
+}
