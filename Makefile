@@ -174,7 +174,7 @@ nightly: cargo ## the long version: 10,000 seeds, ten minutes of torture, Miri, 
 
 # ---- measurement -----------------------------------------------------------------------------------------------------
 
-.PHONY: rivals bench-machine bench-route bench-index bench-misses bench-balance bench-moves bench-statement bench-keys bench-atomics bench-placement bench-copy bench-flush bench-busy bench-sharing bench-pushpull bench-scan bench-chunk bench-together bench-ssb bench-record
+.PHONY: rivals bench-machine bench-route bench-index bench-misses bench-balance bench-moves bench-statement bench-keys bench-atomics bench-placement bench-copy bench-flush bench-chunk-files bench-busy bench-sharing bench-pushpull bench-scan bench-chunk bench-together bench-ssb bench-record
 bench-machine: build ## bandwidths and latencies of this machine
 	$(ERIS) machine
 
@@ -217,6 +217,9 @@ bench-copy: build ## copies between nodes and double-buffered scans, by engine, 
 
 bench-flush: cargo ## what a flush of a file takes, by size and by how its room was made
 	cargo run --release -p eris-disk --example flush
+
+bench-chunk-files: cargo ## writing, opening and reading back chunk files, beside plain files; a log's flushes meanwhile (minutes)
+	cargo run --release -p eris-log --example chunk_files
 
 bench-busy: build ## a scan while another thread uses one core
 	$(ERIS) bench busy

@@ -24,22 +24,51 @@ pub struct Entry {
     pub room: Option<ReservedRoom>,
 }
 
+/// What was said.
+#[derive(Debug)]
+struct Said {
+    entry: Entry,
+    /// Whether it refers to chunks.
+    needs_chunks: bool,
+}
+
+/// What becomes a group.
+#[derive(Debug, Default)]
+pub(crate) struct Gathered {
+    /// Buffer by buffer, each in its order.
+    pub entries: Vec<Entry>,
+    /// Whether some refer to chunks.
+    pub needs_chunks: bool,
+}
+
 /// An owner's end of its log buffer.
 #[derive(Clone, Debug)]
-pub struct LogBuffer(Sender<Entry>);
+pub struct LogBuffer(Sender<Said>);
 
 /// The log writer's ends of all log buffers.
 #[derive(Debug)]
 pub(crate) struct Buffers {
-    ends: Vec<Receiver<Entry>>,
+    ends: Vec<Receiver<Said>>,
     /// What was said too early, per buffer in its order.
-    left: Vec<Vec<Entry>>,
+    left: Vec<Vec<Said>>,
 }
 
 impl LogBuffer {
     /// Says something. What is said after the log has failed is lost: nothing is durable any more.
     pub fn push(&self, entry: Entry) {
-        let _ = self.0.send(entry);
+        self.say(entry, false);
+    }
+
+    /// The same of something that refers to chunks, which were pushed before. They are durable before it is written.
+    pub fn push_with_chunks(&self, entry: Entry) {
+        self.say(entry, true);
+    }
+
+    fn say(&self, entry: Entry, needs_chunks: bool) {
+        let _ = self.0.send(Said {
+            entry,
+            needs_chunks,
+        });
     }
 }
 
@@ -56,16 +85,20 @@ impl Buffers {
         (starts, Buffers { ends, left })
     }
 
-    /// All entries of commits up to `through`, which are complete, and those of no commit. Buffer by buffer, each in
-    /// its order.
-    pub fn gather(&mut self, through: Timestamp) -> Vec<Entry> {
-        let mut gathered = Vec::new();
+    /// All entries of commits up to `through`, which are complete, and those of no commit.
+    pub fn gather(&mut self, through: Timestamp) -> Gathered {
+        let mut gathered = Gathered::default();
+        let mut take = |said: Said| {
+            gathered.needs_chunks |= said.needs_chunks;
+            gathered.entries.push(said.entry);
+        };
         for (end, left) in self.ends.iter().zip(&mut self.left) {
-            gathered.extend(left.extract_if(.., |entry| entry.at <= through));
-            for entry in end.try_iter() {
-                match entry.at <= through {
-                    true => gathered.push(entry),
-                    false => left.push(entry),
+            left.extract_if(.., |said| said.entry.at <= through)
+                .for_each(&mut take);
+            for said in end.try_iter() {
+                match said.entry.at <= through {
+                    true => take(said),
+                    false => left.push(said),
                 }
             }
         }
@@ -89,7 +122,7 @@ mod tests {
     fn what_was_said_too_early_waits() {
         let (starts, mut buffers) = Buffers::new(2);
         let gather = |buffers: &mut Buffers, through| -> Vec<(u64, u8)> {
-            let entries = buffers.gather(Timestamp(through)).into_iter();
+            let entries = buffers.gather(Timestamp(through)).entries.into_iter();
             entries.map(|entry| (entry.at.0, entry.body[0])).collect()
         };
         starts[0].push(entry(5, 1));
@@ -101,5 +134,17 @@ mod tests {
         assert_eq!(gather(&mut buffers, 8), []);
         assert_eq!(gather(&mut buffers, 10), [(9, 2), (10, 5)]);
         assert_eq!(gather(&mut buffers, 99), []);
+    }
+
+    #[test]
+    fn chunks_are_needed_with_the_entry_that_refers_to_them() {
+        let (starts, mut buffers) = Buffers::new(2);
+        starts[0].push(entry(5, 1));
+        starts[1].push_with_chunks(entry(6, 2));
+        let mut needs_chunks = |through| buffers.gather(Timestamp(through)).needs_chunks;
+        assert!(!needs_chunks(5));
+        assert!(needs_chunks(6));
+        starts[1].push(entry(7, 3));
+        assert!(!needs_chunks(7));
     }
 }

@@ -25,7 +25,7 @@ pub enum LogError {
         what: String,
     },
     /// A file that should be there is not.
-    #[error("{} is missing, which the log goes on in. Nothing was changed; restore it, or a backup", path.display())]
+    #[error("{} is missing, and a part of the database is in it. Nothing was changed; restore it, or a backup", path.display())]
     Missing {
         /// The file.
         path: PathBuf,

@@ -18,6 +18,7 @@ pub(crate) const LOG: FileKind = FileKind {
     directory: "log",
     suffix: "log",
     kind: 0,
+    own: &[[0; 16]],
 };
 
 /// A file of the log, and where it ends.
@@ -41,7 +42,7 @@ impl LogFile {
         length: u64,
     ) -> Result<Self, LogError> {
         Ok(LogFile {
-            file: LOG.create(disk, database, number, length, [0; 16])?,
+            file: LOG.create(disk, database, number, length, LOG.own[0])?,
             number,
             database,
             end: FIRST_GROUP,
@@ -57,7 +58,7 @@ impl LogFile {
         access: Access,
     ) -> Result<Self, LogError> {
         let open = LOG.open(disk, database, number, access)?;
-        if open.own != Some([0; 16]) {
+        if open.own.is_none() {
             let path = open.file.path();
             return Err(LogError::damaged(path, 0, "it has no header"));
         }

@@ -10,8 +10,8 @@
 //! 48  what its kind says, or zeros        16
 //! ```
 //!
-//! The header is on the medium, with the file's name, before anything else is written into the file. It lies in one
-//! sector. So a file whose header is zeros was only begun.
+//! The header is on the medium, with the file's name, before anything else is written into the file. So a file that has
+//! only the beginning of a header, or nothing of it, was only begun.
 
 use crate::error::LogError;
 use crate::place::{DatabaseId, Place};
@@ -40,6 +40,8 @@ pub(crate) struct FileKind {
     pub suffix: &'static str,
     /// Files of every kind have numbers of their own. So the kind is a part of their place.
     pub kind: u8,
+    /// All that its headers may say.
+    pub own: &'static [Own],
 }
 
 /// A file that was opened, which has a header.
@@ -86,6 +88,20 @@ impl FileKind {
         let mut numbers: Vec<u64> = numbers.collect();
         numbers.sort_unstable();
         Ok(numbers)
+    }
+
+    /// Makes the directory, and has it on the medium with its name.
+    ///
+    /// One without files is made anew: if a flush of its name has failed, it may be shown and never be stored.
+    pub fn make_directory(&self, disk: &dyn Disk) -> Result<(), LogError> {
+        let directory = Path::new(self.directory);
+        match disk.list(directory) {
+            Ok(entries) if entries.is_empty() => disk.remove_directory(directory)?,
+            Err(error) if error.reason != Reason::NotFound => return Err(error.into()),
+            _ => {}
+        }
+        disk.create_directory(directory)?;
+        Ok(disk.flush_directory(Path::new(""))?)
     }
 
     /// Removes files, and has that on the medium.
@@ -165,47 +181,45 @@ impl FileKind {
         })?;
         let length = file.len()?;
         let mut found: Header = [0; HEADER_BYTES as usize];
-        if length >= HEADER_BYTES {
-            file.read_at(&mut found, 0)?;
+        file.read_at(&mut found[..length.min(HEADER_BYTES) as usize], 0)?;
+        for own in self.own {
+            let header = self.header(database, number, *own);
+            if found == header {
+                let own = Some(*own);
+                return Ok(OpenFile { file, length, own });
+            }
+            let same = found.iter().zip(&header).take_while(|(a, b)| a == b);
+            let begun = same.count();
+            if found[begun..].iter().all(|byte| *byte == 0) {
+                let own = None;
+                return Ok(OpenFile { file, length, own });
+            }
         }
-        let own = match found.iter().all(|byte| *byte == 0) {
-            true => None,
-            false => Some(self.check(&found, database, number, file.path())?),
-        };
-        Ok(OpenFile { file, length, own })
+        Err(self.what_is_wrong(&found, database, file.path()))
     }
 
-    /// What a header says beside whose it is.
-    fn check(
-        &self,
-        found: &Header,
-        database: DatabaseId,
-        number: u64,
-        path: &Path,
-    ) -> Result<Own, LogError> {
+    /// Why a header is none of this database and number.
+    fn what_is_wrong(&self, found: &Header, database: DatabaseId, path: &Path) -> LogError {
         let path = path.to_owned();
         if found[..8] != self.magic {
-            return Err(LogError::Foreign { path });
+            return LogError::Foreign { path };
         }
         let format = u32::from_le_bytes(found[8..12].try_into().expect("four bytes"));
         if format > FORMAT {
             let newest = FORMAT;
-            return Err(LogError::Newer {
+            return LogError::Newer {
                 path,
                 format,
                 newest,
-            });
-        }
-        let own: Own = found[OWN..].try_into().expect("sixteen bytes");
-        if *found == self.header(database, number, own) {
-            return Ok(own);
+            };
         }
         let of = DatabaseId(found[16..32].try_into().expect("sixteen bytes"));
         let number = u64::from_le_bytes(found[32..40].try_into().expect("eight bytes"));
-        Err(match *found == self.header(of, number, own) {
-            true if of != database => LogError::OfAnother { path },
-            _ => LogError::damaged(&path, 0, "its header is not what was written"),
-        })
+        let own = found[OWN..].try_into().expect("sixteen bytes");
+        match *found == self.header(of, number, own) && of != database {
+            true => LogError::OfAnother { path },
+            false => LogError::damaged(&path, 0, "its header is not what was written"),
+        }
     }
 }
 
@@ -220,6 +234,7 @@ mod tests {
             directory: "some",
             suffix: "kind",
             kind: 1,
+            own: &[],
         };
         assert_eq!(kind.path_of(7), Path::new("some/000000000007.kind"));
         let number = |name: &str| kind.number_of(OsStr::new(name));

@@ -22,6 +22,7 @@
 
 mod buffers;
 mod bytes;
+mod chunks;
 mod directory;
 mod error;
 mod file;
@@ -34,6 +35,10 @@ mod writer;
 
 pub use buffers::{Entry, LogBuffer};
 pub use bytes::{BadBytes, Bytes, put_bytes, put_number};
+pub use chunks::{
+    Chunk, ChunkBuffer, ChunkFileUse, ChunkFiles, ChunkInfo, ChunkSettings, ChunkWriter,
+    ChunksWritten, Form, Rewrite, chunk_bytes,
+};
 pub use directory::{Manifest, OpenLog, open_log};
 pub use error::LogError;
 pub use group::{Group, Record};

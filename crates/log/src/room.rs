@@ -1,4 +1,4 @@
-//! Room in the log, on disk: taken before rows are written, so that a commit finds it.
+//! Room on disk, in the log or in chunk files: taken before rows are written, so that a commit finds it.
 //!
 //! ```text
 //! file in use  ░░░░░░░░░░▒▒▒▒        ░ written   ▒ the rest of it
@@ -52,6 +52,8 @@ struct State {
     limit: AtomicU64,
     /// The most that somebody has waited for; the log writer sees to it that the next file is longer.
     wanted: AtomicU64,
+    /// The longest piece that somebody has waited for, and what has to be there beside it.
+    longest: AtomicU64,
     /// Whether the disk has denied the log writer more.
     is_full: AtomicBool,
     /// Whether the log writer writes nothing any more.
@@ -89,6 +91,8 @@ impl Room {
         }
         state.reserved.fetch_sub(bytes, SeqCst);
         state.wanted.fetch_max(reserved + KEPT_BACK, SeqCst);
+        let kept_back = KEPT_BACK.min(bytes / (KEPT_PART - 1) + 1);
+        state.longest.fetch_max(bytes + kept_back, SeqCst);
         match state.is_full.load(SeqCst) {
             true => Err(NoRoom::Full { bytes }),
             false => Err(NoRoom::Later),
@@ -111,9 +115,15 @@ impl Room {
         self.0.has_failed.store(true, SeqCst);
     }
 
-    /// The most that was asked for in vain since the last time.
+    /// The most that was asked for in vain since the last time, beside what was reserved.
     pub(crate) fn take_wanted(&self) -> u64 {
         self.0.wanted.swap(0, SeqCst)
+    }
+
+    /// The longest piece that was asked for in vain since the last time. What is written soon after it was reserved
+    /// needs no more: whoever waits finds room when others are done.
+    pub(crate) fn take_longest(&self) -> u64 {
+        self.0.longest.swap(0, SeqCst)
     }
 }
 
@@ -167,5 +177,16 @@ mod tests {
             room.reserve(7, Purpose::Freeing).unwrap_err(),
             NoRoom::Failed
         );
+    }
+
+    #[test]
+    fn room_for_the_longest_piece_is_room_enough() {
+        for bytes in (0..5000).chain([KEPT_BACK * 7, KEPT_BACK * 8, KEPT_BACK * 9, 1 << 40]) {
+            let room = Room::default();
+            assert!(room.reserve(bytes + 1, Purpose::Adding).is_err());
+            room.set_limit(room.take_longest(), false);
+            assert!(room.reserve(bytes + 1, Purpose::Adding).is_ok(), "{bytes}");
+            assert_eq!(room.take_longest(), 0);
+        }
     }
 }

@@ -13,8 +13,9 @@
 //! flushed, others gather. A flush that has failed is never tried again: the kernel may have thrown the pages away, and
 //! a second one would succeed without them. So the log ends there, and what its end is, the next start finds out.
 
-use crate::buffers::{Buffers, Entry, LogBuffer};
+use crate::buffers::{Buffers, Entry, Gathered, LogBuffer};
 use crate::bytes::put_number;
+use crate::chunks::ChunkWriter;
 use crate::error::LogError;
 use crate::file::{FIRST_GROUP, LOG, LogFile};
 use crate::group::{ALIGNMENT, GroupBytes, GroupKind, HEADER};
@@ -91,6 +92,8 @@ pub struct LogWriter {
     disk: Arc<dyn Disk>,
     settings: LogSettings,
     buffers: Buffers,
+    /// Who writes the chunks that entries refer to.
+    chunks: Option<ChunkWriter>,
     room: Room,
     file: LogFile,
     /// The file in which it goes on.
@@ -172,6 +175,7 @@ impl LogWriter {
             disk,
             settings,
             buffers,
+            chunks: None,
             room: Room::default(),
             file,
             next: None,
@@ -184,6 +188,11 @@ impl LogWriter {
         };
         writer.set_limit(false);
         (writer, starts)
+    }
+
+    /// From now on entries may refer to chunks that this one writes.
+    pub fn refer_to(&mut self, chunks: ChunkWriter) {
+        self.chunks = Some(chunks);
     }
 
     /// Where room for records is reserved.
@@ -216,13 +225,21 @@ impl LogWriter {
     /// # Errors
     /// The disk has failed. Whether these commits are durable is open until the log is read again, and nothing is
     /// written any more.
+    ///
+    /// # Panics
+    /// If it has failed, or if entries refer to chunks that nobody writes.
     pub fn step(&mut self, applied: Timestamp) -> Result<Timestamp, LogError> {
         assert!(!self.has_failed, "a log that has failed is not written");
-        let entries = self.buffers.gather(applied);
+        let Gathered {
+            entries,
+            needs_chunks,
+        } = self.buffers.gather(applied);
         if !entries.is_empty() {
             let group = self.group_of(&entries, applied);
             self.has_failed = true;
-            let appended = self.append(group, GroupKind::Records);
+            let appended = self
+                .flush_chunks(needs_chunks)
+                .and_then(|()| self.append(group, GroupKind::Records));
             appended.inspect_err(|_| self.room.fail())?;
             self.has_failed = false;
             // What was reserved for them is in use now.
@@ -231,6 +248,15 @@ impl LogWriter {
         }
         self.through = self.through.max(applied);
         Ok(self.through)
+    }
+
+    /// What a group refers to is durable before the group is.
+    fn flush_chunks(&self, needs_chunks: bool) -> Result<(), LogError> {
+        match &self.chunks {
+            _ if !needs_chunks => Ok(()),
+            Some(chunks) => chunks.flush(),
+            None => panic!("entries refer to chunks that nobody writes"),
+        }
     }
 
     fn group_of(&mut self, entries: &[Entry], applied: Timestamp) -> GroupBytes {
