@@ -181,6 +181,8 @@ pub fn open_log<E: From<LogError>>(
     let database = manifest.database;
     let read = read_log(&*disk, database, manifest.start, take)?;
     let files = read.files.clone();
+    // If the flush of its name has failed, it is shown and may never be stored. So its name is given once more.
+    manifest.write(&*disk)?;
     let (writer, buffers) = LogWriter::go_on(disk.clone(), database, read.end, buffers, settings)?;
     let in_use = writer.file_number();
     remove_others(&*disk, |number| files.contains(&number) || number == in_use)?;

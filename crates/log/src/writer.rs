@@ -24,7 +24,6 @@ use crate::room::Room;
 use eris_disk::{Access, Disk};
 use eris_types::Timestamp;
 use std::io::IoSlice;
-use std::path::Path;
 use std::sync::Arc;
 
 /// What a record takes beside its body, at most.
@@ -120,8 +119,7 @@ impl LogWriter {
         buffers: usize,
         settings: LogSettings,
     ) -> Result<(Self, Vec<LogBuffer>), LogError> {
-        disk.create_directory(Path::new(LOG.directory))?;
-        disk.flush_directory(Path::new(""))?;
+        LOG.make_directory(&*disk)?;
         let first = LogFile::create(&*disk, database, file, settings.file_bytes)?;
         let end = LogEnd {
             group: 1,

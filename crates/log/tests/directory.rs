@@ -83,6 +83,26 @@ fn a_database_is_made_or_not_whatever_happens() {
 }
 
 #[test]
+fn what_a_failed_flush_has_left_to_see_is_stored_before_anybody_relies_on_it() {
+    let whole = SimulatedDisk::new(3);
+    process(&whole, 1, 5);
+    for nth in 1..=whole.counts().total() {
+        let disk = SimulatedDisk::new(nth);
+        disk.plan(Fault::at(nth));
+        process(&disk, 1, 5);
+        // The system shows what was not stored, and then the power fails.
+        let shown = disk.kill();
+        let (id, done, _) = process(&shown, 2, 5);
+        for found in [shown.crash(), shown.crash(), shown.crash()] {
+            let (open, seen) =
+                open(&found, 3).unwrap_or_else(|error| panic!("operation {nth}: {error}"));
+            assert_eq!(Some(open.manifest.database), id, "operation {nth}");
+            assert!(seen.len() as u64 >= done, "operation {nth}");
+        }
+    }
+}
+
+#[test]
 fn a_database_is_opened_again_and_again_whatever_happens() {
     for seed in 0..300u64 {
         let mut disk = SimulatedDisk::new(seed);
