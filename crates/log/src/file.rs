@@ -1,7 +1,7 @@
 //! A file of the log ([its header](crate::header)): groups, one behind the other, from byte 64 on.
 //!
-//! It is allocated in advance, so behind the groups there are zeros. It becomes part of the log with the group that says
-//! that the log goes on there.
+//! It is allocated in advance, so behind the groups there are zeros. It becomes part of the log with the group that
+//! says that the log goes on there.
 
 use crate::error::LogError;
 use crate::header::{FileKind, HEADER_BYTES};

@@ -1,11 +1,13 @@
-//! The log: what commits have done, in their order, on a disk.
+//! The log: what commits have done, in their order, on a disk. And chunk files, which have the large chunks that it
+//! refers to.
 //!
 //! ```text
 //! engine ─[log]─ disk
 //!
 //! owners ── records ──▶ log buffers ──▶ log writer ── groups ──▶ log/000000000007.log
-//!                       one per owner    one            │
-//!                                                       └─ flushed: durable up to t10
+//!   │                   one per owner    one │          │
+//!   │                                        │          └─ flushed: durable up to t10
+//!   └─ large chunks ──▶ chunk buffer ──▶ chunk writer ─────────▶ chunks/000000000003.chunks
 //! ```
 //!
 //! An owner appends what a commit does to a buffer of its own, without a latch, before the commit counts as complete.
@@ -16,7 +18,10 @@
 //!
 //! [`Room`] on the disk is reserved when rows are written. So a commit cannot fail for want of it.
 //!
-//! What this crate must not know: what records say.
+//! The [`ChunkWriter`] writes the stored forms of large chunks while statements run. The log writer has those flushed
+//! that a group refers to, before it writes the group.
+//!
+//! What this crate must not know: what records and stored forms say.
 
 #![forbid(unsafe_code)]
 

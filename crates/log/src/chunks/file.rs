@@ -5,8 +5,8 @@
 //! 56  zeros                 8
 //! ```
 //!
-//! Copies count once all of them are on the medium. Then a mark is appended, which says so. It is no part of the header,
-//! for a write over what is there may leave a half of each.
+//! Copies count once all of them are on the medium. Then a mark is appended, which says so. It is no part of the
+//! header, for a write over what is there may leave a half of each.
 
 use super::entry::{ALIGNMENT, HEAD, Head, complete};
 use crate::error::LogError;

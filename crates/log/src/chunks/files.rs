@@ -1,8 +1,8 @@
 //! Which chunk is where, and how much of each file is in use.
 //!
 //! ```text
-//! open ──▶ info, read … (as the log is read back) ──▶ ChunkWriter::go_on ──▶ retain, rewrite … (as snapshots are written)
-//! changes nothing                                     removes what nothing refers to
+//! open ──▶ info, read … ──▶ ChunkWriter::go_on ──▶ retain, rewrite …
+//! changes nothing           removes what nothing refers to
 //! ```
 //!
 //! A chunk may be in two files: as it was written, and as a copy in a later file of copies that is complete. Both are

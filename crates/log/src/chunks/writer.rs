@@ -129,9 +129,9 @@ impl ChunkBuffer {
 impl ChunkWriter {
     /// Begins to write, in a new file. What nothing refers to any more is removed.
     ///
-    /// The next chunk has the number `next_chunk`, or a greater one if there are such. Whoever keeps up to where numbers
-    /// were drawn says so. Otherwise a number may be drawn again that a removed file had; and if its removal was never
-    /// stored, the next start finds two chunks of this number, and says so.
+    /// The next chunk has the number `next_chunk`, or a greater one if there are such. Whoever keeps up to where
+    /// numbers were drawn says so. Otherwise a number may be drawn again that a removed file had; and if its removal
+    /// was never stored, the next start finds two chunks of this number, and says so.
     ///
     /// # Errors
     /// A chunk that is referred to is not there, or the disk has failed.

@@ -120,7 +120,7 @@ fn commits(disk: &SimulatedDisk) -> Result<u64, LogError> {
 fn what_the_log_says_refers_to_chunks_that_are_there() {
     let whole = SimulatedDisk::new(4);
     assert_eq!(commits(&whole).unwrap(), 12);
-    let mut refused = 0;
+    let mut unread = 0;
     for nth in 1..=whole.counts().total() {
         for fault in [Fault::at(nth), Fault::at(nth).stop()] {
             let disk = SimulatedDisk::new(nth);
@@ -142,7 +142,7 @@ fn what_the_log_says_refers_to_chunks_that_are_there() {
                 });
                 let Ok(log) = log else {
                     assert_eq!(told, 0, "operation {nth}");
-                    refused += 1;
+                    unread += 1;
                     continue;
                 };
                 assert!(log.end.through.0 >= told, "operation {nth}");
@@ -154,7 +154,7 @@ fn what_the_log_says_refers_to_chunks_that_are_there() {
             }
         }
     }
-    assert!(refused > 0, "some logs were only begun");
+    assert!(unread > 0, "some logs were only begun");
 }
 
 #[test]
