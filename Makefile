@@ -22,7 +22,7 @@ SSB ?=
 DEMO ?= --breakdown
 NUMA ?=
 # Targets of `make fuzz`, as crate/target.
-FUZZ ?= index/art column/form fragment/wire sql/sql sql/csv sql/json sql/parquet sql/arrow
+FUZZ ?= index/art column/form log/chunk_files fragment/wire sql/sql sql/csv sql/json sql/parquet sql/arrow
 FUZZ_SECONDS ?= 60
 ERIS := $(CARGO_TARGET_DIR)/release/eris
 RIVALS := $(ERIS_CACHE)/target-rivals/release/rivals
@@ -138,7 +138,7 @@ test-oracle: build ## the same data and queries in DuckDB, results compared
 	fi
 
 .PHONY: fuzz
-fuzz: cargo ## inputs chosen by coverage: index, stored forms, fragments, SQL text, files (a minute each; FUZZ=sql/csv FUZZ_SECONDS=600; needs cargo-fuzz)
+fuzz: cargo ## inputs chosen by coverage: index, stored forms, chunk files, fragments, SQL text, files (a minute each; FUZZ=sql/csv FUZZ_SECONDS=600; needs cargo-fuzz)
 	@for target in $(FUZZ); do \
 	  crate=crates/$${target%/*} name=$${target#*/} found=$(ERIS_CACHE)/fuzz/$$target; \
 	  mkdir -p $$found; \

@@ -118,14 +118,22 @@ impl ChunkFiles {
         self.state().chunks.get(&number).copied()
     }
 
-    /// What is known of a chunk without reading it.
+    /// What is known of a chunk without reading it. So many bytes are in its file.
     ///
     /// # Errors
-    /// It is in no file. If that is so because one is damaged, the error says where.
+    /// It is in no file, or its file is cut off. If it is not there because one is damaged, the error says where.
     pub fn info(&self, number: u64) -> Result<ChunkInfo, LogError> {
-        match self.find(number) {
-            Some(place) => Ok(place.head.info),
-            None => Err(self.missing(number)),
+        let place = self.find(number).ok_or_else(|| self.missing(number))?;
+        let ChunkPlace { file, offset, head } = place;
+        let length = self.state().files.get(&file).map(|file| file.length);
+        // A file that is gone was written anew, with all of the chunk.
+        match length {
+            Some(length) if offset + head.entry_bytes() > length => {
+                let path = self.0.disk.root().join(CHUNKS.path_of(file));
+                let what = format!("chunk {number} is cut off");
+                Err(LogError::damaged(&path, offset, what))
+            }
+            _ => Ok(head.info),
         }
     }
 
@@ -214,8 +222,8 @@ impl ChunkFiles {
         state.files.iter().map(of).collect()
     }
 
-    /// Forgets chunks that nothing refers to, and removes files that have no others. What has been said to refer to
-    /// them, such as a log, must be gone for good. Chunks that were pushed and are not written yet stay.
+    /// Forgets chunks that nothing refers to, or will, and removes files that have no others. What has been said to
+    /// refer to them, such as a log, must be gone for good. Chunks that were pushed and are not written yet stay.
     ///
     /// # Errors
     /// The disk has failed. Then files may be there that have nothing of use, until the next start.
@@ -317,10 +325,12 @@ impl State {
                 file.live -= older.head.entry_bytes();
                 self.beside.insert(number);
             }
-            self.next_chunk = self.next_chunk.max(head.number + 1);
+            self.next_chunk = self.next_chunk.max(head.number.saturating_add(1));
             let file = number;
             self.add(ChunkPlace { file, offset, head });
         }
+        // It may have been cut off within its last entry.
+        self.files.get_mut(&number).expect("it is known").length = found.length;
         Ok(())
     }
 

@@ -120,6 +120,11 @@ impl ChunkBuffer {
         self.numbers.fetch_add(1, Ordering::Relaxed)
     }
 
+    /// A number behind all that were drawn, to be kept for the next start.
+    pub fn next_undrawn(&self) -> u64 {
+        self.numbers.load(Ordering::Relaxed)
+    }
+
     /// Pushes a chunk, to be written soon. What is pushed after the writer has failed is lost; [`Room`] says so first.
     pub fn push(&self, chunk: Chunk) {
         let _ = self.queue.send(chunk);

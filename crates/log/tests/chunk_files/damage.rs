@@ -163,3 +163,23 @@ fn whoever_writes_on_is_told_of_what_is_missing_first() {
     assert!(error.contains("is in no file"), "{error}");
     assert_eq!(paths(&disk), before[1..], "nothing was changed");
 }
+
+#[test]
+fn whoever_writes_on_is_told_of_a_chunk_that_is_cut_off_first() {
+    let (disk, mut known) = (SimulatedDisk::new(1), Known::default());
+    let mut process = Process::start(Arc::new(disk.clone()), &known)
+        .unwrap()
+        .unwrap();
+    known.referred_to = (0..5).filter_map(|_| process.push().ok()).collect();
+    process.close(&mut known);
+    drop(process);
+    let path = &paths(&disk)[0];
+    let file = disk.open(path, Access::ReadWrite).unwrap();
+    let length = file.len().unwrap() - 1;
+    file.set_len(length).unwrap();
+    let Err(error) = Process::start(Arc::new(disk.clone()), &known) else {
+        panic!("a chunk is cut off");
+    };
+    assert!(error.contains("is cut off"), "{error}");
+    assert_eq!(file.len().unwrap(), length, "nothing was changed");
+}

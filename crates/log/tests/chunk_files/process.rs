@@ -157,6 +157,7 @@ impl Process {
                 if let Ok(number) = push(&self.writer, &self.buffer) {
                     self.pushed.insert(number);
                     known.greatest = number;
+                    assert_eq!(self.buffer.next_undrawn(), number + 1);
                 }
             }
             5 => drop(self.writer.step()),
