@@ -34,6 +34,7 @@ pub struct Rewrite {
     left: Vec<ChunkPlace>,
     copied: Vec<(ChunkPlace, ChunkPlace)>,
     is_complete: bool,
+    failed: Option<LogError>,
     buffer: Vec<u8>,
 }
 
@@ -62,6 +63,7 @@ impl ChunkFiles {
             left,
             copied: Vec::new(),
             is_complete: false,
+            failed: None,
             buffer: Vec::new(),
         })
     }
@@ -72,7 +74,9 @@ fn best<'a>(
     files: impl Iterator<Item = (&'a u64, &'a FileState)>,
     file_bytes: u64,
 ) -> Option<Vec<u64>> {
-    let is_little = |file: &FileState| 2 * file.live < file.end;
+    // Header and mark are no chunks: else a small file of copies would be little in use for ever.
+    let entries = |file: &FileState| file.end.saturating_sub(FIRST_ENTRY + HEAD as u64);
+    let is_little = |file: &FileState| 2 * file.live < entries(file);
     let mut run: Vec<u64> = Vec::new();
     let (mut live, mut has_little) = (0, false);
     for (number, file) in files {
@@ -99,11 +103,19 @@ impl Rewrite {
     /// Copies some chunks, and flushes them. Returns whether all are copied and on the medium.
     ///
     /// # Errors
-    /// There is no room, the disk has failed, or a chunk is damaged. Nothing was changed.
+    /// There is no room, the disk has failed, or a chunk is damaged. Nothing was changed, and it is not tried again.
     pub fn step(&mut self) -> Result<bool, LogError> {
-        if self.is_complete {
-            return Ok(true);
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
         }
+        if !self.is_complete {
+            let copied = self.copy_some();
+            self.is_complete = copied.inspect_err(|error| self.failed = Some(error.clone()))?;
+        }
+        Ok(self.is_complete)
+    }
+
+    fn copy_some(&mut self) -> Result<bool, LogError> {
         if self.file.is_none() {
             self.file = Some(self.create()?);
         }
@@ -127,7 +139,6 @@ impl Rewrite {
             return Ok(false);
         }
         file.complete(self.copied.len())?;
-        self.is_complete = true;
         Ok(true)
     }
 
@@ -210,7 +221,7 @@ mod tests {
             (1000, 1000, false),
             (1000, 500, false),
             (100, 100, false),
-            (1000, 499, false),
+            (1000, 430, false),
         );
         assert_eq!(chosen(&[]), None);
         assert_eq!(chosen(&[full, half, small, small]), None);
@@ -223,6 +234,8 @@ mod tests {
         assert_eq!(chosen(&[little, little, little]), Some(vec![1, 2]));
         assert_eq!(chosen(&[(1000, 10, true), small]), None);
         assert_eq!(chosen(&[(1000, 10, true), small, little]), Some(vec![2, 3]));
+        // Copies of one chunk without a byte.
+        assert_eq!(chosen(&[(64 + 64 + 64, 64, false)]), None);
         // A file with one large chunk and more that is of no use.
         assert_eq!(chosen(&[(5000, 2000, false)]), Some(vec![1]));
     }

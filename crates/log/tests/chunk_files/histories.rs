@@ -1,7 +1,7 @@
 //! Histories of processes, each of which ends somehow.
 
 use crate::careless::{Careless, Mistake};
-use crate::process::{DATABASE, Known, Process, Random, check};
+use crate::process::{DATABASE, Known, Process, Random, SMALL, check};
 use eris_disk::{Disk, EntryKind, Fault, Operation, SimulatedDisk};
 use eris_log::ChunkFiles;
 use std::ops::ControlFlow;
@@ -197,5 +197,39 @@ fn copies_count_once_all_of_them_are_on_the_medium() {
             assert!(nth > 20, "{nth} operations");
             return;
         }
+    }
+}
+
+#[test]
+fn a_rewrite_that_has_failed_is_not_tried_again_and_loses_nothing() {
+    for nth in 1.. {
+        let (disk, mut known) = (SimulatedDisk::new(2), Known::default());
+        let mut process = Process::start(Arc::new(disk.clone()), &known)
+            .unwrap()
+            .unwrap();
+        known.referred_to = (0..30).filter_map(|_| process.push().ok()).collect();
+        process.close(&mut known);
+        known.referred_to.retain(|number| number % 3 == 0);
+        let stays = |number| known.referred_to.contains(&number);
+        process.files.retain(stays).unwrap();
+        let mut rewrite = process.files.rewrite(SMALL).expect("little is in use");
+        disk.plan(Fault::at(nth));
+        let copied = loop {
+            match rewrite.step() {
+                Ok(false) => {}
+                copied => break copied,
+            }
+        };
+        let Err(error) = copied else {
+            assert!(nth > 10, "{nth} operations");
+            return;
+        };
+        // The disk has recovered.
+        assert_eq!(rewrite.step().unwrap_err().to_string(), error.to_string());
+        drop(rewrite);
+        process.rewrite_all().unwrap();
+        let is_there = |number| check(&process.files, number).is_ok();
+        assert!(known.referred_to.iter().copied().all(is_there));
+        look(&disk.crash(), &known).unwrap_or_else(|error| panic!("operation {nth}: {error}"));
     }
 }
