@@ -110,22 +110,14 @@ fn commits(
         }
         // Some are not complete yet.
         applied += random.below(known.begun - applied + 1);
-        let r = writer.step(Timestamp(applied));
-        eprintln!("step {applied}: {r:?} {:?}", writer.written());
-        match r {
+        match writer.step(Timestamp(applied)) {
             Ok(through) => known.acknowledged = through.0,
             Err(_) => {
                 assert!(writer.has_failed());
                 return known;
             }
         }
-        if random.below(3) == 0 && {
-            let r = writer.prepare();
-            eprintln!("prepare {r:?}");
-            r
-        }
-        .is_err()
-        {
+        if random.below(3) == 0 && writer.prepare().is_err() {
             // Only room was asked for.
             assert!(!writer.has_failed());
         }
@@ -186,17 +178,8 @@ fn history(seed: u64) {
             0 => disk.crash(),
             _ => disk.kill(),
         };
-        eprintln!(
-            "---- {:?}",
-            disk.list(Path::new("log"))
-                .unwrap()
-                .iter()
-                .map(|e| e.name.clone())
-                .collect::<Vec<_>>()
-        );
         let read = read(&disk, seed).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
         let through = read.end.through.0;
-        eprintln!("read {read:?}");
         assert!(
             (known.least()..=known.begun).contains(&through),
             "seed {seed}: {through} of {} to {}",
