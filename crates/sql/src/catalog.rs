@@ -62,7 +62,7 @@ pub(crate) struct Catalog {
     write_lock: Mutex<()>,
     /// Where changes are stored, once the database is open; nowhere in memory.
     log: OnceLock<Arc<DefinitionLog>>,
-    /// A [draft](draft) is seen by one statement only, and not stored.
+    /// A [draft] is seen by one statement only, and not stored.
     is_draft: bool,
 }
 

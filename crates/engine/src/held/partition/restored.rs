@@ -137,8 +137,8 @@ impl Partition {
         self.tally.reset();
     }
 
-    /// Leaves out rows that were deleted, builds the index of the key, and tells the object's ranges, and planners, what
-    /// is here.
+    /// Leaves out rows that were deleted, builds the index of the key, and tells the object's ranges, and planners,
+    /// what is here.
     ///
     /// # Errors
     /// There is no memory, or two rows have one key.
