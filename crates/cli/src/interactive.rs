@@ -9,6 +9,7 @@ use crate::interrupt::Heard;
 use crate::runner::{Flow, Runner};
 use rustyline::error::ReadlineError;
 use std::io::IsTerminal;
+use std::path::Path;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
@@ -24,11 +25,21 @@ pub enum ShellError {
 }
 
 /// Reads and runs input until the user leaves.
-pub fn run(runner: &mut Runner, runtime: &Runtime) -> Result<(), ShellError> {
+///
+/// `kept_in`: where data outlives the shell.
+pub fn run(
+    runner: &mut Runner,
+    kept_in: Option<&Path>,
+    runtime: &Runtime,
+) -> Result<(), ShellError> {
     let mut editor = Editor::new(runner.session())?;
     forget_interrupts(runtime);
+    let kept = match kept_in {
+        None => "Data lives as long as this shell.".to_owned(),
+        Some(directory) => format!("Data is kept in {}.", directory.display()),
+    };
     println!(
-        "Eris {} – \\? for help, \\q to leave. Data lives as long as this shell.",
+        "Eris {} – \\? for help, \\q to leave. {kept}",
         env!("CARGO_PKG_VERSION")
     );
     while let Some(input) = editor.read()? {

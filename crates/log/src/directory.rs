@@ -15,7 +15,7 @@
 
 use crate::buffers::LogBuffer;
 use crate::error::LogError;
-use crate::file::LOG;
+use crate::file::{FIRST_GROUP, LOG};
 use crate::group::Group;
 use crate::header::FORMAT;
 use crate::place::{DatabaseId, Place};
@@ -207,6 +207,10 @@ fn make(
         .iter()
         .any(|entry| entry.name == LOG.directory)
     {
+        if has_been_in_use(&*disk)? {
+            let path = disk.root().join(MANIFEST);
+            return Err(LogError::NoManifest { path });
+        }
         remove_others(&*disk, |_| false)?;
     }
     let start = LogStart {
@@ -225,6 +229,25 @@ fn make(
         buffers,
         lock,
     })
+}
+
+/// Whether a log has more than what is left when a database was never made: its first file, with nothing in it.
+fn has_been_in_use(disk: &dyn Disk) -> Result<bool, LogError> {
+    let [number] = LOG.numbers(disk)?[..] else {
+        return Ok(!LOG.numbers(disk)?.is_empty());
+    };
+    let file = disk.open(&LOG.path_of(number), Access::Read)?;
+    let (length, mut at) = (file.len()?, FIRST_GROUP);
+    let mut bytes = vec![0; 1 << 20];
+    while at < length {
+        let some = bytes.len().min((length - at) as usize);
+        file.read_at(&mut bytes[..some], at)?;
+        if bytes[..some].iter().any(|byte| *byte != 0) {
+            return Ok(true);
+        }
+        at += some as u64;
+    }
+    Ok(false)
 }
 
 /// What a directory has; nothing, if it is not there.

@@ -12,8 +12,7 @@ pub enum LogError {
     Disk(#[from] DiskError),
     /// A file is not what was written.
     #[error(
-        "{} is damaged at byte {offset}: {what}. Nothing was changed; restore a backup, or see what is whole \
-         with `eris salvage`",
+        "{} is damaged at byte {offset}: {what}. Nothing was changed; restore the file, or a backup",
         path.display()
     )]
     Damaged {
@@ -28,6 +27,15 @@ pub enum LogError {
     #[error("{} is missing, and a part of the database is in it. Nothing was changed; restore it, or a backup", path.display())]
     Missing {
         /// The file.
+        path: PathBuf,
+    },
+    /// A directory has a log, and not what says where it begins.
+    #[error(
+        "{} is missing, though the directory has the log of a database. Nothing was changed; restore it, or a backup",
+        path.display()
+    )]
+    NoManifest {
+        /// The manifest.
         path: PathBuf,
     },
     /// A chunk that something refers to is in no file.

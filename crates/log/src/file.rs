@@ -1,10 +1,11 @@
 //! A file of the log ([its header](crate::header)): groups, one behind the other, from byte 64 on.
 //!
 //! It is allocated in advance, so behind the groups there are zeros. It becomes part of the log with the group that
-//! says that the log goes on there.
+//! says that the log goes on there. The header says how much was allocated: only a file that is complete gives back the
+//! rest. So another one that is shorter was cut off.
 
 use crate::error::LogError;
-use crate::header::{FileKind, HEADER_BYTES};
+use crate::header::{FileKind, HEADER_BYTES, Own};
 use crate::place::{DatabaseId, Place};
 use eris_disk::{Access, Disk, File};
 use std::io::IoSlice;
@@ -18,7 +19,7 @@ pub(crate) const LOG: FileKind = FileKind {
     directory: "log",
     suffix: "log",
     kind: 0,
-    own: &[[0; 16]],
+    own: &[],
 };
 
 /// A file of the log, and where it ends.
@@ -31,6 +32,8 @@ pub(crate) struct LogFile {
     pub end: u64,
     /// Up to where room is allocated.
     pub length: u64,
+    /// Up to where it was at first.
+    pub allocated: u64,
 }
 
 impl LogFile {
@@ -41,12 +44,15 @@ impl LogFile {
         number: u64,
         length: u64,
     ) -> Result<Self, LogError> {
+        let mut own = Own::default();
+        own[..8].copy_from_slice(&length.to_le_bytes());
         Ok(LogFile {
-            file: LOG.create(disk, database, number, length, LOG.own[0])?,
+            file: LOG.create(disk, database, number, length, own)?,
             number,
             database,
             end: FIRST_GROUP,
             length,
+            allocated: length,
         })
     }
 
@@ -58,16 +64,18 @@ impl LogFile {
         access: Access,
     ) -> Result<Self, LogError> {
         let open = LOG.open(disk, database, number, access)?;
-        if open.own.is_none() {
+        let Some(own) = open.own else {
             let path = open.file.path();
             return Err(LogError::damaged(path, 0, "it has no header"));
-        }
+        };
+        let allocated = own[..8].try_into().expect("eight bytes");
         Ok(LogFile {
             file: open.file,
             number,
             database,
             end: FIRST_GROUP,
             length: open.length,
+            allocated: u64::from_le_bytes(allocated),
         })
     }
 

@@ -40,7 +40,7 @@ pub(crate) struct FileKind {
     pub suffix: &'static str,
     /// Files of every kind have numbers of their own. So the kind is a part of their place.
     pub kind: u8,
-    /// All that its headers may say.
+    /// All that its headers may say; none: anything.
     pub own: &'static [Own],
 }
 
@@ -182,7 +182,12 @@ impl FileKind {
         let length = file.len()?;
         let mut found: Header = [0; HEADER_BYTES as usize];
         file.read_at(&mut found[..length.min(HEADER_BYTES) as usize], 0)?;
-        for own in self.own {
+        let said = [found[OWN..].try_into().expect("sixteen bytes")];
+        let may_say = match self.own {
+            [] => &said[..],
+            some => some,
+        };
+        for own in may_say {
             let header = self.header(database, number, *own);
             if found == header {
                 let own = Some(*own);

@@ -121,6 +121,10 @@ pub fn read_log<E: From<LogError>>(
             end.file = next;
             continue;
         }
+        if !is_closed && file.length < file.allocated {
+            let what = format!("it is cut off: it had {} bytes", file.allocated);
+            return Err(LogError::damaged(&path, file.length, what).into());
+        }
         let rest = &bytes[end.offset as usize..];
         if let Some((offset, group)) = later_group(rest, database, &end) {
             let what = format!(

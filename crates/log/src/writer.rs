@@ -21,7 +21,7 @@ use crate::file::{FIRST_GROUP, LOG, LogFile};
 use crate::group::{ALIGNMENT, GroupBytes, GroupKind, HEADER};
 use crate::place::DatabaseId;
 use crate::room::Room;
-use eris_disk::{Access, Disk};
+use eris_disk::{Access, Disk, Reason};
 use eris_types::Timestamp;
 use std::io::IoSlice;
 use std::sync::Arc;
@@ -32,6 +32,9 @@ pub const RECORD_BYTES: u64 = 20;
 const GROUP_BYTES: u64 = (HEADER + ALIGNMENT) as u64;
 /// The group that says where the log goes on, and the one that closes it.
 const LAST_GROUPS: u64 = 2 * (GROUP_BYTES + RECORD_BYTES);
+
+/// The least file, on a disk that has no room for more.
+const LEAST_FILE: u64 = 64 << 10;
 
 /// How a log is written.
 #[derive(Clone, Copy, Debug)]
@@ -308,14 +311,27 @@ impl LogWriter {
             drop(small);
             self.disk.remove(&path)?;
         }
-        let length = (self.settings.file_bytes).max(FIRST_GROUP + bytes + LAST_GROUPS);
-        let number = self.next_file;
-        // A number that was tried is not used again.
-        self.next_file += 1;
+        let usual = self.settings.file_bytes;
+        let least = (FIRST_GROUP + bytes + LAST_GROUPS).max(LEAST_FILE.min(usual));
+        let mut length = usual.max(least);
         let database = self.file.database;
-        let next = LogFile::create(&*self.disk, database, number, length)?;
-        self.next = Some(next);
-        Ok(())
+        loop {
+            let number = self.next_file;
+            // A number that was tried is not used again.
+            self.next_file += 1;
+            match LogFile::create(&*self.disk, database, number, length) {
+                // Of a disk that is nearly full it takes less.
+                Err(LogError::Disk(error))
+                    if matches!(error.reason, Reason::Full { .. }) && length > least =>
+                {
+                    length = (length / 2).max(least);
+                }
+                made => {
+                    self.next = Some(made?);
+                    return Ok(());
+                }
+            }
+        }
     }
 
     /// Sees to it that there is room for what others will say: makes the next file before the present one is full. To

@@ -1,7 +1,7 @@
 //! Opening a directory: a database is there or not, whatever happens while it is made; what is no database stays as it
 //! is.
 
-use eris_disk::{Disk, Fault, Operation, RealDisk, SimulatedDisk};
+use eris_disk::{Disk, EntryKind, Fault, Operation, RealDisk, SimulatedDisk};
 use eris_log::{DatabaseId, Entry, FORMAT, LogError, LogSettings, OpenLog, open_log};
 use eris_types::Timestamp;
 use std::io::IoSlice;
@@ -232,4 +232,45 @@ fn a_real_directory_has_a_database() {
     assert_eq!(open(1..100), 0);
     assert_eq!(open(100..150), 99);
     assert_eq!(open(0..0), 149);
+}
+
+#[test]
+fn a_log_whose_manifest_is_missing_is_not_begun_anew() {
+    let disk = SimulatedDisk::new(1);
+    let (_, done, _) = process(&disk, 1, 5);
+    let disk = disk.kill();
+    let logs = disk.list(Path::new("log")).unwrap().len();
+    let manifest = Path::new("eris.db");
+    disk.rename(manifest, Path::new("eris.db.new")).unwrap();
+    for _ in 0..2 {
+        let error = open(&disk, 2).unwrap_err();
+        assert!(matches!(error, LogError::NoManifest { .. }), "{error}");
+    }
+    assert_eq!(disk.list(Path::new("log")).unwrap().len(), logs);
+    disk.rename(Path::new("eris.db.new"), manifest).unwrap();
+    assert_eq!(open(&disk, 3).unwrap().1.len() as u64, done);
+}
+
+#[test]
+fn a_disk_that_is_nearly_full_opens_with_small_files() {
+    let disk = SimulatedDisk::new(1);
+    let large = LogSettings {
+        file_bytes: 4 << 20,
+    };
+    let open = |disk: &SimulatedDisk| {
+        let new = DatabaseId([1; 16]);
+        open_log::<LogError>(Arc::new(disk.clone()), new, 1, large, |_| Ok(()))
+    };
+    let mut first = open(&disk).unwrap();
+    commit(&mut first, 1).unwrap();
+    first.writer.close(Timestamp(1)).unwrap();
+    disk.set_capacity(Some(512 << 10));
+    let disk = disk.kill();
+    let mut second = open(&disk).unwrap();
+    commit(&mut second, 2).unwrap();
+    let files = disk.list(Path::new("log")).unwrap();
+    let EntryKind::File(length) = files.last().unwrap().kind else {
+        panic!("a log file is a file");
+    };
+    assert!(length <= 512 << 10, "{length} bytes");
 }

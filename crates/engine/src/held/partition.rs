@@ -346,24 +346,6 @@ impl Partition {
         Ok(are_checked && self.reserve_room(statement)?)
     }
 
-    /// Notes which rows the statement will delete: those of `ids` that are here. Says how many they are.
-    pub fn write_deletes(
-        &mut self,
-        statement: StatementId,
-        ids: &[RowId],
-        home: ObjectMemory<'_>,
-    ) -> Result<u64, StoreError> {
-        let mut found = 0;
-        for segment in &mut self.segments {
-            let first = ids.partition_point(|id| id.segment() < segment.id());
-            let end = ids.partition_point(|id| id.segment() <= segment.id());
-            let budget = home.memory.budget();
-            found += segment.delete_uncommitted(statement, &ids[first..end], budget)?;
-        }
-        self.note_deletes(statement, found);
-        Ok(found)
-    }
-
     /// Cannot fail: all that can was done when the rows were written. Says whether it is time to
     /// [merge](Self::merge).
     #[must_use]

@@ -14,7 +14,7 @@ use crate::error::{EngineError, store_error};
 use eris_column::ObjectMemory;
 use eris_log::{Purpose, ReservedRoom};
 use eris_store::{Segment, StoreError};
-use eris_types::{StatementId, Timestamp};
+use eris_types::{RowId, StatementId, Timestamp};
 
 /// What a statement that has not committed will say.
 #[derive(Debug, Default)]
@@ -22,13 +22,40 @@ pub(crate) struct Unlogged {
     /// The bytes of the stored forms of its rows, and how many pieces these are.
     forms: u64,
     pieces: u64,
-    /// How many rows it deletes.
+    /// In how many runs of consecutive ids the rows are, at most, that it deletes.
     deleted: u64,
     /// Room for all of it.
     room: Option<ReservedRoom>,
 }
 
+/// In how many runs of consecutive ids so many of these rows are, at most. Each row that is not here parts a run.
+fn most_runs(ids: &[RowId], here: u64) -> u64 {
+    let follows = |pair: &[RowId]| pair[0].plus(1) == pair[1];
+    let breaks = ids.windows(2).filter(|pair| !follows(pair)).count() as u64;
+    let missing = ids.len() as u64 - here;
+    here.min(1 + breaks + missing)
+}
+
 impl Partition {
+    /// Notes which rows the statement will delete: those of `ids` that are here. Says how many they are.
+    pub fn write_deletes(
+        &mut self,
+        statement: StatementId,
+        ids: &[RowId],
+        home: ObjectMemory<'_>,
+    ) -> Result<u64, StoreError> {
+        let (mut found, mut runs) = (0, 0);
+        for segment in &mut self.segments {
+            let first = ids.partition_point(|id| id.segment() < segment.id());
+            let end = ids.partition_point(|id| id.segment() <= segment.id());
+            let budget = home.memory.budget();
+            let here = segment.delete_uncommitted(statement, &ids[first..end], budget)?;
+            (found, runs) = (found + here, runs + most_runs(&ids[first..end], here));
+        }
+        self.note_deletes(statement, runs);
+        Ok(found)
+    }
+
     /// Makes the stored form of what a statement has written since.
     pub(super) fn store_forms(
         &mut self,
@@ -50,10 +77,10 @@ impl Partition {
         Ok(())
     }
 
-    /// A statement will delete so many rows.
-    pub(super) fn note_deletes(&mut self, statement: StatementId, rows: u64) {
-        if self.log.is_some() && rows > 0 {
-            self.unlogged.entry(statement).or_default().deleted += rows;
+    /// A statement will delete rows in so many runs of consecutive ids.
+    fn note_deletes(&mut self, statement: StatementId, runs: u64) {
+        if self.log.is_some() && runs > 0 {
+            self.unlogged.entry(statement).or_default().deleted += runs;
         }
     }
 
