@@ -103,17 +103,7 @@ impl Log {
         at
     }
 
-    /// Says something small that belongs to no commit. Whether it was said: a disk that is nearly full has no room.
-    pub fn try_say(&self, body: Vec<u8>) -> bool {
-        let room = self.reserve(body.len() as u64, Purpose::Freeing, "");
-        let has_room = room.is_ok();
-        if let Ok(room) = room {
-            self.say(Timestamp::ZERO, body, Some(room));
-        }
-        has_room
-    }
-
-    /// Says something small that belongs to no commit, and must be said.
+    /// Says something small that belongs to no commit.
     ///
     /// # Errors
     /// The disk has no room, or has failed.

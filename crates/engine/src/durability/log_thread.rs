@@ -6,6 +6,7 @@ use crate::settings::Synchronous;
 use eris_disk::HeldLock;
 use eris_log::LogWriter;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle};
@@ -44,7 +45,9 @@ impl LogThread {
             let flusher = move || {
                 // Given back when the log is closed.
                 let _lock = lock;
-                run(writer, &sequencer, &stop, synchronous);
+                or_fail(&sequencer, || {
+                    run(writer, &sequencer, &stop, synchronous);
+                });
             };
             Builder::new().name("eris-log".to_owned()).spawn(flusher)?
         };
@@ -53,6 +56,13 @@ impl LogThread {
             stop,
             thread: Some(thread),
         })
+    }
+}
+
+/// Works for the sequencer. If that panics, whoever waits for a flush is told.
+fn or_fail(sequencer: &Sequencer, work: impl FnOnce()) {
+    if catch_unwind(AssertUnwindSafe(work)).is_err() {
+        sequencer.fail("the log thread has panicked; this is a bug in Eris");
     }
 }
 
@@ -101,7 +111,7 @@ impl LogThread {
         self.stop.store(true, Ordering::SeqCst);
         self.sequencer.flusher().ring();
         if let Some(thread) = self.thread.take() {
-            // A panic there was told to the user already.
+            // It tells of a panic by the sequencer.
             let _ = thread.join();
         }
     }
@@ -110,5 +120,40 @@ impl LogThread {
 impl Drop for LogThread {
     fn drop(&mut self) {
         self.end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use eris_atomics::Way;
+    use eris_types::NodeId;
+    use std::sync::atomic::AtomicBool;
+    use std::task::{Wake, Waker};
+
+    #[derive(Default)]
+    struct Woken(AtomicBool);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.store(true, Ordering::SeqCst);
+        }
+    }
+
+    #[test]
+    fn whoever_waits_for_a_flush_is_told_of_a_panic() {
+        let sequencer = Sequencer::new(1, Way::Cpu);
+        sequencer.wait_for_flushes();
+        let at = sequencer.draw(NodeId(0)).unwrap();
+        sequencer.finish(at);
+        let woken = Arc::new(Woken::default());
+        assert!(!sequencer.poll_visible(at, &Waker::from(Arc::clone(&woken))));
+        or_fail(&sequencer, || panic!("on purpose"));
+        assert!(woken.0.load(Ordering::SeqCst));
+        assert!(
+            sequencer
+                .failure()
+                .is_some_and(|reason| reason.contains("panicked"))
+        );
     }
 }

@@ -70,7 +70,7 @@ impl Durability {
 
     /// Says that an object is dropped. If there is no room for it, the next start finds out that nothing leads to it.
     pub fn say_dropped(&self, object: ObjectId) {
-        self.log.try_say(records::dropped(object));
+        let _ = self.log.note(records::dropped(object), "");
     }
 
     /// The definitions that were found.
