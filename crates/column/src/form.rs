@@ -22,11 +22,13 @@ mod integers;
 mod packed;
 mod plain;
 mod reader;
+mod stored_columns;
 mod text;
 mod writer;
 
 pub use error::FormError;
 pub use reader::FormReader;
+pub use stored_columns::StoredColumns;
 pub use writer::FormWriter;
 
 use crate::CHUNK_ROWS;
@@ -95,7 +97,7 @@ impl ColumnChunk {
         home: ObjectMemory<'_>,
         out: &mut FormWriter<'a>,
     ) -> Result<(), EncodeError> {
-        if let Data::Ordinals { .. } = &self.data {
+        if self.order().is_some() {
             let integers = self.without_order(home)?;
             let mut own = FormWriter::at(out.position());
             integers.store_as_encoded(&mut own);

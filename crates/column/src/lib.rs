@@ -77,7 +77,7 @@ pub use dictionary::{DICTIONARY_LIMIT, Dictionary, Unknown};
 pub use domain::{Domain, from_integer, to_integer, wide_array, wide_of_intervals, wide_of_uuids};
 pub use encoding::Encoding;
 pub use error::EncodeError;
-pub use form::{FormError, FormReader, FormWriter};
+pub use form::{FormError, FormReader, FormWriter, StoredColumns};
 pub use key_order::{KeyOrder, OrdinalSet};
 pub use object_memory::ObjectMemory;
 pub use predicate::{ColumnPredicate, StringTest};

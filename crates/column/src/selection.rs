@@ -221,6 +221,13 @@ impl Selection {
         }
     }
 
+    /// Adds the rows of another selection of the same rows.
+    pub fn or(&mut self, other: &Selection) {
+        assert_eq!(self.rows, other.rows, "selections of different chunks");
+        let words = self.words.iter_mut().zip(&other.words);
+        words.for_each(|(word, other)| *word |= other);
+    }
+
     /// Keeps the rows that are not in `other`.
     pub fn and_not(&mut self, other: &Selection) {
         assert_eq!(self.rows, other.rows, "selections of different chunks");

@@ -78,6 +78,17 @@ impl ColumnChunk {
         Ok((stored.bytes() <= most || stored.bytes() <= self.rows / 8).then_some(stored))
     }
 
+    /// The column by no order: itself, if it is stored by none.
+    ///
+    /// # Errors
+    /// The memory of the home is exhausted.
+    pub fn unordered(self: &Arc<Self>, home: ObjectMemory<'_>) -> Result<Arc<Self>, EncodeError> {
+        match self.order() {
+            None => Ok(Arc::clone(self)),
+            Some(_) => Ok(Arc::new(self.without_order(home)?)),
+        }
+    }
+
     /// The same integers, stored by no order.
     pub(crate) fn without_order(&self, home: ObjectMemory<'_>) -> Result<ColumnChunk, EncodeError> {
         let mut values = Vec::with_capacity(self.rows);

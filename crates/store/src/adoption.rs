@@ -9,7 +9,7 @@
 //! deletes the old ones.
 
 use crate::join::Recoder;
-use crate::uncommitted::{UncommittedChunk, are_few, encode_column, encode_error};
+use crate::uncommitted::{UncommittedChunk, encode_column, encode_error};
 use crate::{Chunk, StoreError};
 use eris_column::{ColumnChunk, Selection};
 use eris_types::ColumnId;
@@ -84,13 +84,13 @@ impl Adoption {
     pub(crate) fn finish(self) -> UncommittedChunk {
         assert!(self.is_done());
         let rows = self.rows();
-        UncommittedChunk {
-            few: are_few(&self.columns, rows),
-            columns: self.columns,
-            rows,
-            first: None,
-            kept: None,
-            form: None,
+        // Columns that are linked are in a chunk file already, or will be once.
+        let is_linked = (self.columns.iter().zip(self.source.columns()))
+            .all(|(column, source)| Arc::ptr_eq(column, source));
+        let mut chunk = UncommittedChunk::new(self.columns, rows);
+        if is_linked && !chunk.few && self.source.number().is_open() {
+            chunk.number = self.source.number().clone();
         }
+        chunk
     }
 }

@@ -11,7 +11,7 @@
 //! A chunk sealed from one statement has one run, so that visibility is one comparison. Its rows have [ids](RowIds)
 //! that stay theirs when chunks are joined or rewritten.
 
-use crate::{DeletedRows, RowIds};
+use crate::{ChunkNumber, DeletedRows, RowIds};
 use eris_column::{ColumnChunk, Selection};
 use eris_numa::{CopyBlock, CopyEngine};
 use eris_types::{ColumnId, Timestamp};
@@ -38,6 +38,7 @@ pub struct Chunk {
     newest: Timestamp,
     ids: Arc<RowIds>,
     bytes: usize,
+    number: ChunkNumber,
 }
 
 impl Chunk {
@@ -46,21 +47,14 @@ impl Chunk {
     /// # Panics
     /// If a column has another number of rows, or the runs do not end with the last row.
     pub fn new(columns: Vec<ColumnChunk>, ids: RowIds, inserted: Vec<InsertedRun>) -> Self {
-        Chunk::sharing(columns.into_iter().map(Arc::new).collect(), ids, inserted)
+        let columns = columns.into_iter().map(Arc::new).collect();
+        Chunk::sharing(columns, ChunkNumber::default(), Arc::new(ids), inserted)
     }
 
-    /// The same of columns that other chunks may have, too.
+    /// The same of columns and ids that other chunks may have, too.
     pub(crate) fn sharing(
         columns: Vec<Arc<ColumnChunk>>,
-        ids: RowIds,
-        inserted: Vec<InsertedRun>,
-    ) -> Self {
-        Chunk::of_ids(columns, Arc::new(ids), inserted)
-    }
-
-    /// The same of rows whose ids other chunks may have, too.
-    pub(crate) fn of_ids(
-        columns: Vec<Arc<ColumnChunk>>,
+        number: ChunkNumber,
         ids: Arc<RowIds>,
         inserted: Vec<InsertedRun>,
     ) -> Self {
@@ -75,6 +69,7 @@ impl Chunk {
             newest: inserted.iter().map(|run| run.at).max().unwrap_or_default(),
             inserted: inserted.into(),
             ids,
+            number,
         }
     }
 
@@ -93,6 +88,7 @@ impl Chunk {
             inserted: self.inserted.clone(),
             newest: self.newest,
             ids: self.ids.clone(),
+            number: self.number.clone(),
         }
     }
 
@@ -115,6 +111,7 @@ impl Chunk {
             newest: self.newest,
             ids: self.ids.clone(),
             bytes: self.bytes,
+            number: self.number.clone(),
         })
     }
 
@@ -126,6 +123,11 @@ impl Chunk {
     /// The same, for another chunk of these rows.
     pub(crate) fn shared_ids(&self) -> &Arc<RowIds> {
         &self.ids
+    }
+
+    /// The number of its columns in chunk files.
+    pub fn number(&self) -> &ChunkNumber {
+        &self.number
     }
 
     /// The number of rows, visible or not.

@@ -13,7 +13,7 @@
 use crate::chunk_part::{ChunkPart, KeptRows};
 use crate::join::Stored;
 use crate::uncommitted::UncommittedChunk;
-use crate::{Chunk, InsertedRun, Segment, StoreError};
+use crate::{Chunk, ChunkNumber, InsertedRun, Segment, StoreError};
 use eris_column::{ColumnChunk, Selection};
 use eris_numa::Budget;
 use eris_types::{RowId, StatementId, Timestamp};
@@ -21,12 +21,18 @@ use std::sync::Arc;
 
 impl KeptRows {
     /// A chunk of these rows, which are the new owner's from `at` on.
-    pub fn stored(self, columns: Vec<Arc<ColumnChunk>>, at: Timestamp, budget: &Budget) -> Stored {
+    pub fn stored(
+        self,
+        columns: Vec<Arc<ColumnChunk>>,
+        number: ChunkNumber,
+        at: Timestamp,
+        budget: &Budget,
+    ) -> Stored {
         let inserted = vec![InsertedRun {
             at,
             end: self.ids.rows(),
         }];
-        let mut stored = Stored::new(Chunk::of_ids(columns, self.ids, inserted));
+        let mut stored = Stored::new(Chunk::sharing(columns, number, self.ids, inserted));
         if let Some((words, count)) = self.others {
             stored.deletes.push(at, words, count, budget);
         }
@@ -79,6 +85,7 @@ impl Segment {
             first: ids.first(),
             kept: Some(KeptRows { ids, others }),
             form: None,
+            number: part.chunk.number().clone(),
         });
         Ok(())
     }

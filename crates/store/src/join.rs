@@ -7,8 +7,8 @@
 //! ```
 
 use crate::deletes::DeleteVector;
-use crate::uncommitted::encode_column;
-use crate::{Chunk, ChunkView, InsertedRun, RowIds, StoreError};
+use crate::uncommitted::{are_few, encode_column};
+use crate::{Chunk, ChunkNumber, ChunkView, InsertedRun, RowIds, StoreError};
 use arrow_array::ArrayRef;
 use arrow_schema::SchemaRef;
 use arrow_select::concat::concat;
@@ -247,8 +247,13 @@ pub(crate) fn assemble(
         let count = words.iter().map(|word| word.count_ones() as usize).sum();
         deletes.push(at, words, count, budget);
     }
+    let columns: Vec<_> = columns.into_iter().map(Arc::new).collect();
+    let number = match are_few(&columns, ids.rows()) {
+        true => ChunkNumber::default(),
+        false => ChunkNumber::open(),
+    };
     Stored {
-        chunk: Arc::new(Chunk::new(columns, ids, inserted)),
+        chunk: Arc::new(Chunk::sharing(columns, number, Arc::new(ids), inserted)),
         deletes,
     }
 }

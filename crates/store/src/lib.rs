@@ -22,6 +22,7 @@
 mod adoption;
 mod append_buffer;
 mod chunk;
+mod chunk_number;
 mod chunk_part;
 mod deletes;
 mod hand_over;
@@ -31,15 +32,18 @@ mod rewrite;
 mod row_ids;
 mod segment;
 mod selected;
+mod snapshot;
 mod uncommitted;
 
 pub use adoption::Adoption;
 pub use chunk::{Chunk, ChunkView, InsertedRun};
+pub use chunk_number::ChunkNumber;
 pub use chunk_part::ChunkPart;
 pub use deletes::{DeleteVector, DeletedRows};
 pub use join::Recoder;
-pub use replay::{CommittedRows, StoredRows};
+pub use replay::{CommittedRows, ReadColumns, RestoredRows, StoredIn, StoredRows};
 pub use rewrite::Rewrite;
 pub use row_ids::RowIds;
 pub use segment::{Committed, Segment, SegmentStatistics};
+pub use snapshot::{SnapshotChunk, SnapshotChunks};
 pub use uncommitted::{Encoder, StoreError};

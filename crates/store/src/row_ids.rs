@@ -55,6 +55,25 @@ impl RowIds {
         ids
     }
 
+    /// Of runs of consecutive ids, which ascend.
+    pub(crate) fn of_runs(runs: &[(RowId, usize)], budget: &Budget) -> Self {
+        let mut ids = RowIds::default();
+        runs.iter()
+            .for_each(|(first, rows)| ids.push(*first, *rows));
+        ids.shrink(budget);
+        ids
+    }
+
+    /// The ids as runs of consecutive ones, of which two may be neighbours: the first of each, and how many.
+    pub fn runs(&self) -> impl Iterator<Item = (RowId, usize)> + '_ {
+        let mut at = 0;
+        std::iter::from_fn(move || {
+            let run = (at < self.rows()).then(|| self.consecutive(at))?;
+            at += run.1;
+            Some(run)
+        })
+    }
+
     /// The number of rows.
     pub fn rows(&self) -> usize {
         match &self.bits {
@@ -268,6 +287,8 @@ mod tests {
             pieces_of_bits.push_part(&all, 0, cut);
             pieces_of_bits.push_part(&all, cut, ids.len());
             prop_assert_eq!(&pieces_of_bits.runs, &pieces.runs);
+            let runs: Vec<(RowId, usize)> = all.runs().collect();
+            has_all(&RowIds::of_runs(&runs, &Budget::new(1 << 20)))?;
         }
 
         #[test]

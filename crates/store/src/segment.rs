@@ -230,12 +230,14 @@ impl Segment {
                 columns,
                 rows,
                 few,
+                first,
                 kept,
+                number,
                 ..
             } = uncommitted;
             let stored = match kept {
                 Some(kept) => {
-                    let stored = kept.stored(columns, at, budget);
+                    let stored = kept.stored(columns, number, at, budget);
                     let of_others = stored.deletes.count() as u64;
                     committed.inserted += rows as u64 - of_others;
                     self.statistics.rows += of_others;
@@ -244,13 +246,14 @@ impl Segment {
                 }
                 None => {
                     committed.inserted += rows as u64;
-                    let first = uncommitted.first.unwrap_or_else(|| {
+                    let first = first.unwrap_or_else(|| {
                         let first = RowId::new(self.id, self.next);
                         self.next += rows as u32;
                         first
                     });
                     let inserted = vec![InsertedRun { at, end: rows }];
-                    Stored::new(Chunk::sharing(columns, RowIds::from(first, rows), inserted))
+                    let ids = Arc::new(RowIds::from(first, rows));
+                    Stored::new(Chunk::sharing(columns, number, ids, inserted))
                 }
             };
             self.statistics.bytes += (stored.chunk.bytes() + stored.deletes.bytes()) as u64;

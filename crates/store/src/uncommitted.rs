@@ -2,6 +2,7 @@
 //!
 //! All that can fail is done here, so that a commit cannot: values are checked, memory is allocated.
 
+use crate::ChunkNumber;
 use crate::chunk_part::{ChunkPart, KeptRows};
 use arrow_array::builder::NullBufferBuilder;
 use arrow_array::cast::AsArray;
@@ -72,8 +73,29 @@ pub(crate) struct UncommittedChunk {
     pub first: Option<RowId>,
     /// Of rows that were another owner's and keep their ids.
     pub kept: Option<KeptRows>,
-    /// Its stored form, for the log.
+    /// Its stored form, for the log, if it has few rows.
     pub form: Option<Vec<u8>>,
+    /// Its number in chunk files, if it has many.
+    pub number: ChunkNumber,
+}
+
+impl UncommittedChunk {
+    /// Of new rows, which get their ids at the commit or before.
+    pub fn new(columns: Vec<Arc<ColumnChunk>>, rows: usize) -> Self {
+        let few = are_few(&columns, rows);
+        UncommittedChunk {
+            few,
+            columns,
+            rows,
+            first: None,
+            kept: None,
+            form: None,
+            number: match few {
+                true => ChunkNumber::default(),
+                false => ChunkNumber::open(),
+            },
+        }
+    }
 }
 
 /// Turns batches into a chunk column by column, so that its owner can do other work in between.
@@ -176,15 +198,8 @@ impl Encoder {
     }
 
     pub(crate) fn finish(self) -> UncommittedChunk {
-        let columns: Vec<_> = self.columns.into_iter().map(Arc::new).collect();
-        UncommittedChunk {
-            few: are_few(&columns, self.rows),
-            columns,
-            rows: self.rows,
-            first: None,
-            kept: None,
-            form: None,
-        }
+        let columns = self.columns.into_iter().map(Arc::new).collect();
+        UncommittedChunk::new(columns, self.rows)
     }
 }
 

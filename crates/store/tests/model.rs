@@ -6,9 +6,12 @@ use arrow_array::{Int64Array, RecordBatch, StringViewArray};
 use arrow_schema::{DataType, Field, Schema};
 use eris_column::{
     CHUNK_ROWS, ColumnChunk, ColumnValue, Dictionary, FormReader, ObjectMemory, Selection,
+    StoredColumns,
 };
 use eris_numa::{HugePages, Memory, NodeMemory, Topology};
-use eris_store::{Committed, Encoder, Recoder, Segment};
+use eris_store::{
+    Committed, Encoder, ReadColumns, Recoder, RestoredRows, Segment, SnapshotChunks, StoredIn,
+};
 use eris_types::{NodeId, ObjectId, RowId, SegmentId, StatementId, Timestamp};
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -33,6 +36,8 @@ enum Step {
     Settle,
     /// Compare what a snapshot so many commits ago sees.
     Read { ago: u64 },
+    /// Store what a snapshot so many commits ago sees, and recover it and the commits since.
+    Recover { ago: u64 },
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -51,6 +56,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => Just(Step::Collect),
         1 => Just(Step::Settle),
         3 => (0u64..5).prop_map(|ago| Step::Read { ago }),
+        3 => (0u64..5).prop_map(|ago| Step::Recover { ago }),
     ]
 }
 
@@ -116,6 +122,23 @@ struct Bench {
     next_id: i64,
     next_statement: u64,
     texts: [Option<Dictionary>; 2],
+    /// What a log and chunk files have.
+    log: Vec<Logged>,
+    files: Vec<Vec<u8>>,
+    is_recovered: bool,
+}
+
+/// A commit as a log has it.
+struct Logged {
+    at: Timestamp,
+    added: Vec<(RowId, usize, StoredIn)>,
+    deleted: Vec<RowId>,
+}
+
+/// The stored form of columns.
+fn bytes(columns: &[Arc<ColumnChunk>], home: ObjectMemory<'_>) -> Vec<u8> {
+    let columns = columns.iter().map(|column| column.unordered(home).unwrap());
+    StoredColumns::new(columns.collect()).with_pieces(|pieces| pieces.concat())
 }
 
 impl Bench {
@@ -199,7 +222,7 @@ impl Bench {
         }));
     }
 
-    /// Does in the replica what the statement is about to commit.
+    /// Does in the replica what the statement is about to commit, and keeps what a log would have of it.
     fn replay(&mut self, statement: StatementId) {
         let schema = batch(0, 0).schema();
         let names = |column: usize| schema.field(column).name().clone();
@@ -210,18 +233,80 @@ impl Bench {
         (self.segment)
             .store_uncommitted(statement, names, home)
             .unwrap();
+        for (_, columns, number) in self.segment.chunks_for_files(statement) {
+            number.set(self.files.len() as u64);
+            self.files.push(bytes(columns, home));
+        }
         let rows = self.segment.committed_rows(statement);
-        let added = rows.added.iter().map(|stored| {
-            let mut form = FormReader::copying(&stored.form);
-            let columns = schema.fields().iter().map(|field| {
-                ColumnChunk::read(&mut form, field.data_type(), stored.rows, home).unwrap()
-            });
-            let columns = columns.collect();
-            assert!(form.rest().is_empty());
-            (stored.first, columns)
+        let added = rows.added.into_iter();
+        let added = added.map(|stored| (stored.first, stored.rows, stored.columns));
+        let commit = Logged {
+            at: self.now,
+            added: added.collect(),
+            deleted: rows.deleted,
+        };
+        let mut replica = std::mem::replace(&mut self.replica, Segment::new(SegmentId(1)));
+        self.replay_in(&mut replica, &commit);
+        self.replica = replica;
+        self.log.push(commit);
+    }
+
+    fn replay_in(&self, segment: &mut Segment, commit: &Logged) {
+        let added = commit.added.iter();
+        let added = added.map(|(first, rows, stored)| (*first, self.read(*rows, stored)));
+        let deleted = commit.deleted.clone();
+        segment.replay(added.collect(), deleted, commit.at, self.memory.budget());
+    }
+
+    fn read(&self, rows: usize, stored: &StoredIn) -> ReadColumns {
+        let (form, number) = match stored {
+            StoredIn::Bytes(form) => (form, None),
+            StoredIn::ChunkFile(number) => (&self.files[*number as usize], Some(*number)),
+        };
+        let mut reader = FormReader::copying(form);
+        let schema = batch(0, 0).schema();
+        let columns = schema.fields().iter().map(|field| {
+            let column = ColumnChunk::read(&mut reader, field.data_type(), rows, self.home());
+            Arc::new(column.unwrap())
         });
-        let added = added.collect();
-        (self.replica).replay(added, rows.deleted, self.now, self.memory.budget());
+        let columns = columns.collect();
+        assert!(reader.rest().is_empty());
+        ReadColumns { columns, number }
+    }
+
+    /// The replica begins anew, with what a snapshot has and the commits since.
+    fn recover(&mut self, at: Timestamp) {
+        let mut chunks = SnapshotChunks::default();
+        let views = self.segment.view(at);
+        views.for_each(|view| chunks.add(view, at));
+        let mut replica = Segment::new(SegmentId(1));
+        for seen in chunks.into_chunks() {
+            let chunk = &seen.chunk;
+            let stored = match chunk.number().is_open() {
+                false => StoredIn::Bytes(bytes(chunk.columns(), self.home())),
+                true => StoredIn::ChunkFile(chunk.number().get().unwrap_or_else(|| {
+                    self.files.push(bytes(
+                        chunk.columns(),
+                        ObjectMemory {
+                            memory: &self.node,
+                            object: ObjectId(1),
+                        },
+                    ));
+                    chunk.number().set(self.files.len() as u64 - 1);
+                    self.files.len() as u64 - 1
+                })),
+            };
+            let restored = RestoredRows {
+                read: self.read(chunk.rows(), &stored),
+                ids: seen.ids(),
+                deleted: seen.deleted(),
+            };
+            replica.restore(restored, at, self.memory.budget());
+        }
+        let since = self.log.iter().filter(|commit| commit.at > at);
+        since.for_each(|commit| self.replay_in(&mut replica, commit));
+        self.replica = replica;
+        self.is_recovered = true;
     }
 
     fn living(&self) -> Vec<usize> {
@@ -239,7 +324,9 @@ impl Bench {
         assert_eq!(read(&self.segment, at), expected, "at {at}");
         if at == self.now {
             assert_eq!(read(&self.replica, at), expected, "replayed");
-            assert_eq!(self.replica.next_id(), self.segment.next_id());
+            // Ids of rows that were deleted before a snapshot may be given out again.
+            let next = (self.replica.next_id(), self.segment.next_id());
+            assert!(next.0 == next.1 || self.is_recovered && next.0 < next.1);
         }
         let statistics = self.segment.statistics();
         let living = statistics.rows - statistics.deleted;
@@ -261,6 +348,9 @@ proptest! {
             memory,
             segment: Segment::new(SegmentId(1)),
             replica: Segment::new(SegmentId(1)),
+            log: Vec::new(),
+            files: Vec::new(),
+            is_recovered: false,
             model: Vec::new(),
             now: Timestamp(10),
             horizon: Timestamp(0),
@@ -307,6 +397,10 @@ proptest! {
                         prop_assert!(rewritten < 20, "it goes on and on");
                     }
                 }
+                Step::Recover { ago } => {
+                    let at = (bench.now.0 - ago).max(bench.horizon.0).max(10);
+                    bench.recover(Timestamp(at));
+                }
                 Step::Read { ago } => bench.check(Timestamp((bench.now.0 - ago).max(bench.horizon.0))),
             }
             bench.check(bench.now);
@@ -327,6 +421,9 @@ proptest! {
             memory,
             segment: Segment::new(SegmentId(1)),
             replica: Segment::new(SegmentId(1)),
+            log: Vec::new(),
+            files: Vec::new(),
+            is_recovered: false,
             model: Vec::new(),
             now: Timestamp(10),
             horizon: Timestamp(0),
