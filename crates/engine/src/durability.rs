@@ -13,13 +13,17 @@
 //! Rows are stored as they were encoded. What an owner does between commits is not said: merging, garbage collection,
 //! key orders, indexes. It follows from the rows.
 
+mod chunks;
 mod log;
 mod log_thread;
 pub(crate) mod records;
+mod requests;
 mod state;
 
+pub(crate) use chunks::{Chunks, UncommittedChunk};
 pub(crate) use log::{Denied, Log};
-pub(crate) use log_thread::LogThread;
+pub(crate) use log_thread::{Flusher, LogThread};
+pub(crate) use requests::Requests;
 pub(crate) use state::Durability;
 
 use crate::error::EngineError;

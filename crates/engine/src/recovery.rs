@@ -1,8 +1,9 @@
-//! Recovery: the data objects of a database as its log has them.
+//! Recovery: the data objects of a database as its snapshot and its log have them.
 //!
 //! ```text
-//! log ─ groups ─▶ objects · dictionaries · segments by number · ranges · definitions
-//!                      │ each commit is done again, in their order
+//! snapshot ┐
+//! log      ┴ groups ─▶ objects · dictionaries · ranges · definitions
+//!                  └─▶ what is to be done in each segment ── some at a time ─▶ done, segments side by side
 //!                      ▼
 //!                 partitions of the owners that are here ─▶ rows that are another's by now ─▶ indexes
 //! ```
@@ -11,47 +12,66 @@
 //! number that they had. So each segment can be recovered for itself. It is its former owner's, if that is here; on
 //! other machines AEU 5 of 8 leaves what it had to AEU 1 of 2.
 //!
+//! The log has commits that the snapshot has, too; they are left out. What belongs to no commit may be in both, and is
+//! not done twice.
+//!
 //! What cannot be read is an error that says where. Nothing is left out.
 
 mod objects;
+mod replay;
 mod restore;
 
 pub(crate) use restore::{Restored, RestoredOwner};
 
-use crate::durability::records::{self, Record};
+use crate::durability::records::{self, Columns, Record};
 use crate::error::EngineError;
 use crate::object::data_object::DataObject;
 use eris_home::{Definition, DefinitionChange};
-use eris_log::Group;
+use eris_log::{ChunkFiles, Group, Origin};
 use eris_numa::{Memory, Topology};
 use eris_types::{ObjectId, SegmentId, Timestamp};
 use objects::RecoveredObject;
-use std::collections::{BTreeMap, HashMap};
+use replay::{Machine, Queued};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// What has been read so far.
 pub(crate) struct Recovery {
-    topology: Arc<Topology>,
-    memory: Memory,
+    machine: Machine,
     objects: HashMap<ObjectId, RecoveredObject>,
     definitions: BTreeMap<String, Definition>,
+    /// What is to be done in segments.
+    queued: Queued,
     /// The greatest numbers that were used.
     last_object: ObjectId,
     last_segment: SegmentId,
+    /// The snapshot has all up to here.
+    snapshot: Timestamp,
     through: Timestamp,
+    /// The chunks that the snapshot refers to, and those that the log does, each with its newest commit.
+    chunks: BTreeSet<u64>,
+    said: BTreeMap<u64, Timestamp>,
 }
 
 impl Recovery {
-    /// Nothing yet.
-    pub fn new(topology: &Arc<Topology>, memory: &Memory) -> Self {
+    /// Nothing yet; so many threads will work.
+    pub fn new(
+        topology: &Arc<Topology>,
+        memory: &Memory,
+        files: ChunkFiles,
+        threads: usize,
+    ) -> Self {
         Recovery {
-            topology: Arc::clone(topology),
-            memory: memory.clone(),
+            machine: Machine::new(topology, memory, files, threads),
             objects: HashMap::new(),
             definitions: BTreeMap::new(),
+            queued: Queued::default(),
             last_object: ObjectId(0),
             last_segment: SegmentId(0),
+            snapshot: Timestamp::ZERO,
             through: Timestamp::ZERO,
+            chunks: BTreeSet::new(),
+            said: BTreeMap::new(),
         }
     }
 
@@ -59,37 +79,47 @@ impl Recovery {
     ///
     /// # Errors
     /// It says what cannot be, or there is no memory for it.
-    pub fn take(&mut self, group: &Group) -> Result<(), EngineError> {
-        let wrong = |reason: &dyn std::fmt::Display| {
-            EngineError::Open(format!(
-                "the log is damaged: group {}: {reason}",
-                group.number
-            ))
-        };
+    pub fn take(&mut self, origin: Origin, group: &Group) -> Result<(), EngineError> {
+        let number = group.number;
+        let wrong = |reason: &dyn std::fmt::Display| damaged(origin, number, reason);
         let mut all = Vec::new();
         for record in group.records() {
             let record = record.map_err(|error| wrong(&error))?;
             let says = records::read(record.body).map_err(|error| wrong(&error))?;
             all.push((record.at, says));
         }
-        // Objects are in the log buffer of clients, and what owners say of them in theirs.
-        let is_object = |record: &Record<'_>| matches!(record, Record::Object(_));
-        all.sort_by_key(|(at, record)| (*at, !is_object(record)));
-        for (at, record) in all {
-            self.apply(at, record).map_err(|error| match error {
-                Wrong::Damaged(reason) => wrong(&reason),
-                Wrong::Failed(error) => error,
-            })?;
+        match origin {
+            Origin::Snapshot => self.snapshot = group.through,
+            // Objects are in the log buffer of clients, and what owners say of them in theirs.
+            Origin::Log => {
+                let is_object = |record: &Record<'_>| matches!(record, Record::Object(_));
+                all.sort_by_key(|(at, record)| (*at, !is_object(record)));
+            }
         }
-        self.through = group.through;
-        Ok(())
+        for (at, record) in all {
+            let applied = self.apply((origin, number), at, record);
+            applied.map_err(|wrong| wrong.of(origin, number))?;
+        }
+        self.through = self.through.max(group.through);
+        match self.queued.is_enough() {
+            true => self.do_queued(),
+            false => Ok(()),
+        }
     }
 
-    fn apply(&mut self, at: Timestamp, record: Record<'_>) -> Result<(), Wrong> {
+    fn apply(
+        &mut self,
+        group: (Origin, u64),
+        at: Timestamp,
+        record: Record<'_>,
+    ) -> Result<(), Wrong> {
         match record {
             Record::Object(stored) => {
                 self.last_object = self.last_object.max(stored.id);
-                let aeus = self.topology.aeus().len();
+                if self.objects.contains_key(&stored.id) {
+                    return Ok(());
+                }
+                let aeus = self.machine.topology.aeus().len();
                 let object = DataObject::new(
                     stored.id,
                     &stored.name,
@@ -116,9 +146,32 @@ impl Recovery {
                 }
             }
             Record::Rows(commit) => {
+                for (first, ..) in &commit.added {
+                    self.last_segment = self.last_segment.max(first.segment());
+                }
+                if at <= self.snapshot {
+                    return Ok(());
+                }
+                for (_, _, columns) in &commit.added {
+                    if let Columns::ChunkFile(number) = columns {
+                        self.said.insert(*number, at);
+                    }
+                }
                 if let Some(object) = self.objects.get_mut(&commit.object) {
-                    let last = object.replay(at, &commit, &self.topology, &self.memory)?;
-                    self.last_segment = self.last_segment.max(last);
+                    object.queue_commit(group, at, &commit, &mut self.queued)?;
+                }
+            }
+            Record::Chunk(chunk) => {
+                self.last_segment = self.last_segment.max(chunk.segment);
+                if let Columns::ChunkFile(number) = chunk.columns {
+                    self.chunks.insert(number);
+                }
+                match self.objects.get_mut(&chunk.object) {
+                    Some(object) => object.queue_chunk(group, at, &chunk, &mut self.queued)?,
+                    None => {
+                        let what = format!("a chunk of {}, which is not there", chunk.object);
+                        return Err(Wrong::Damaged(what));
+                    }
                 }
             }
             Record::Definition(DefinitionChange::Is(definition)) => {
@@ -130,6 +183,40 @@ impl Recovery {
         }
         Ok(())
     }
+
+    /// Does what is to be done in segments.
+    fn do_queued(&mut self) -> Result<(), EngineError> {
+        self.queued = Queued::default();
+        self.machine.work(self.objects.values_mut())
+    }
+
+    /// All groups were taken.
+    ///
+    /// # Errors
+    /// As [`Recovery::take`].
+    pub fn finish(&mut self) -> Result<(), EngineError> {
+        self.do_queued()
+    }
+
+    /// The chunks that are referred to.
+    pub fn referred_to(&self) -> BTreeSet<u64> {
+        let said = self.said.keys().copied();
+        said.chain(self.chunks.iter().copied()).collect()
+    }
+
+    /// The chunks that the log refers to, each with its newest commit.
+    pub fn said(&self) -> &BTreeMap<u64, Timestamp> {
+        &self.said
+    }
+}
+
+/// A group says what cannot be.
+fn damaged(origin: Origin, group: u64, reason: &dyn std::fmt::Display) -> EngineError {
+    let what = match origin {
+        Origin::Snapshot => "snapshot",
+        Origin::Log => "log",
+    };
+    EngineError::Open(format!("the {what} is damaged: group {group}: {reason}"))
 }
 
 /// Why a record cannot be heeded.
@@ -139,4 +226,14 @@ enum Wrong {
     Damaged(String),
     /// It could be, but for this.
     Failed(EngineError),
+}
+
+impl Wrong {
+    /// Said of a group.
+    fn of(self, origin: Origin, group: u64) -> EngineError {
+        match self {
+            Wrong::Damaged(reason) => damaged(origin, group, &reason),
+            Wrong::Failed(error) => error,
+        }
+    }
 }

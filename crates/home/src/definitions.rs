@@ -59,13 +59,6 @@ pub trait Definitions: Send + Sync {
     /// this.
     fn reopen(&self, object: ObjectId, definition: &ObjectDefinition) -> Result<(), HomeError>;
 
-    /// Makes all durable that was committed, and closes the log: nothing can be written any more. It blocks as long as
-    /// that takes.
-    ///
-    /// # Errors
-    /// The disk has failed.
-    fn close(&self) -> Result<(), HomeError>;
-
     /// All definitions are in use again. Objects that none has [reopened](Self::reopen) are dropped.
     fn opened(&self) -> BoxFuture<'_, Result<(), HomeError>>;
 }

@@ -164,6 +164,12 @@ pub enum HomeError {
         /// What has failed.
         reason: String,
     },
+    /// A checkpoint was not made. All that was committed is in the log, as before.
+    #[error("there is no checkpoint: {reason}")]
+    Checkpoint {
+        /// Why.
+        reason: String,
+    },
     /// The database cannot be opened.
     #[error("{0}")]
     Open(String),

@@ -1,10 +1,10 @@
 //! The trait that every home of tables has.
 
 use crate::{
-    Balancer, Balancing, Budget, Definitions, Found, HeldSnapshot, HomeError, HugePages,
-    Inspection, KeyIndexes, KeyOrders, Newest, NodeDescription, ObjectDefinition, ObjectStatistics,
-    Ownership, ReadBandwidth, SecondaryIndexes, SingleRows, Traffic, Usage, WorkerDescription,
-    Write,
+    Balancer, Balancing, Budget, Definitions, Durability, Found, HeldSnapshot, HomeError,
+    HugePages, Inspection, KeyIndexes, KeyOrders, Newest, NodeDescription, ObjectDefinition,
+    ObjectStatistics, Ownership, ReadBandwidth, SecondaryIndexes, SingleRows, Traffic, Usage,
+    WorkerDescription, Write,
 };
 use arrow_array::ArrayRef;
 use eris_fragment::Executor;
@@ -161,6 +161,11 @@ pub trait Home: Executor {
 
     /// Definitions that outlive the process. Without them all ends with it.
     fn definitions(&self) -> Option<&dyn Definitions> {
+        None
+    }
+
+    /// What it does that outlives the process. Without it all ends with it.
+    fn durability(&self) -> Option<&dyn Durability> {
         None
     }
 

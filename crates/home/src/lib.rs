@@ -14,7 +14,7 @@
 //!    │       describes itself                                     │
 //!    ├────────────────────────────────────────────────────────────┤
 //!    │ SingleRows · SecondaryIndexes · KeyOrders · KeyIndexes ·   │  a home may have these
-//!    │ Ownership · Balancer · Definitions                         │
+//!    │ Ownership · Balancer · Definitions · Durability            │
 //!    └─────────┬──────────────────────────────────────────────────┘
 //!            engine                      later: a memory cluster
 //! ```
@@ -33,6 +33,7 @@
 mod balance;
 mod definitions;
 mod describe;
+mod durability;
 mod error;
 mod home;
 mod index;
@@ -53,6 +54,7 @@ pub use describe::{
     BUFFERS, ChunkInspection, ColumnChunkInspection, DictionaryInspection, Inspection,
     NodeDescription, ReadBandwidth, SegmentInspection, WorkerDescription,
 };
+pub use durability::{Checkpoint, Durability};
 pub use eris_numa::{Budget, HugePages, OutOfMemory, Usage};
 pub use eris_telemetry::AeuSnapshot;
 pub use error::HomeError;

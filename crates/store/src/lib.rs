@@ -41,7 +41,7 @@ pub use chunk_number::ChunkNumber;
 pub use chunk_part::ChunkPart;
 pub use deletes::{DeleteVector, DeletedRows};
 pub use join::Recoder;
-pub use replay::{CommittedRows, ReadColumns, RestoredRows, StoredIn, StoredRows};
+pub use replay::{CommittedRows, NewForms, ReadColumns, RestoredRows, StoredIn, StoredRows};
 pub use rewrite::Rewrite;
 pub use row_ids::RowIds;
 pub use segment::{Committed, Segment, SegmentStatistics};

@@ -46,6 +46,17 @@ pub enum StoredIn {
     ChunkFile(u64),
 }
 
+/// Stored forms that were made of what a statement has written.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NewForms {
+    /// Their bytes.
+    pub bytes: u64,
+    /// How many they are.
+    pub pieces: u64,
+    /// How many chunks of many rows the statement has written here, now or before.
+    pub chunks: u64,
+}
+
 /// Columns that were read.
 #[derive(Debug)]
 pub struct ReadColumns {
@@ -70,8 +81,8 @@ pub struct RestoredRows {
 const REPLAY: StatementId = StatementId(0);
 
 impl Segment {
-    /// Makes the stored form of the few rows that a statement has written, and that has not been made yet. Returns what
-    /// it takes. Many rows go to [chunk files](Self::chunks_for_files).
+    /// Makes the stored form of the few rows that a statement has written, and that has not been made yet. Many rows go
+    /// to [chunk files](Self::chunks_for_files).
     ///
     /// # Errors
     /// There is no memory for it. What was made stays.
@@ -80,27 +91,33 @@ impl Segment {
         statement: StatementId,
         names: impl Fn(usize) -> String,
         home: ObjectMemory<'_>,
-    ) -> Result<u64, StoreError> {
+    ) -> Result<NewForms, StoreError> {
+        let mut made = NewForms::default();
         let Some(uncommitted) = self.uncommitted.get_mut(&statement) else {
-            return Ok(0);
+            return Ok(made);
         };
         let Uncommitted {
             chunks, reserved, ..
         } = uncommitted;
-        let mut bytes = 0;
-        let new = chunks.iter_mut().filter(|chunk| chunk.kept.is_none());
-        let few = new.filter(|chunk| !chunk.number.is_open());
-        for chunk in few.filter(|chunk| chunk.form.is_none()) {
+        for chunk in chunks.iter_mut().filter(|chunk| chunk.kept.is_none()) {
+            if chunk.number.is_open() {
+                made.chunks += 1;
+                continue;
+            }
+            if chunk.form.is_some() {
+                continue;
+            }
             let mut form = FormWriter::at(0);
             for (at, column) in chunk.columns.iter().enumerate() {
                 let stored = column.store(home, &mut form);
                 stored.map_err(|source| encode_error(&names(at), source))?;
             }
             reserved.push(home.memory.budget().try_reserve(form.len() as u64)?);
-            bytes += form.len() as u64;
+            made.bytes += form.len() as u64;
+            made.pieces += 1;
             chunk.form = Some(form.to_vec());
         }
-        Ok(bytes)
+        Ok(made)
     }
 
     /// The chunks of many rows that a statement has written and that are in no chunk file yet: how many rows, the

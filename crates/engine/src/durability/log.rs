@@ -1,9 +1,11 @@
 //! The end of the log that an owner, or a client, speaks to.
 
+use super::chunks::{Chunks, UncommittedChunk};
 use crate::error::EngineError;
 use crate::sequencer::Sequencer;
+use eris_column::StoredColumns;
 use eris_log::{Entry, LogBuffer, NoRoom, Purpose, RECORD_BYTES, ReservedRoom, Room};
-use eris_types::Timestamp;
+use eris_types::{ObjectId, Timestamp};
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
@@ -13,6 +15,7 @@ use std::task::Poll;
 pub(crate) struct Log {
     buffer: LogBuffer,
     room: Room,
+    chunks: Arc<Chunks>,
     sequencer: Arc<Sequencer>,
     /// Where it is, for messages.
     directory: Arc<str>,
@@ -31,12 +34,14 @@ impl Log {
     pub fn new(
         buffer: LogBuffer,
         room: Room,
+        chunks: Arc<Chunks>,
         sequencer: Arc<Sequencer>,
         directory: Arc<str>,
     ) -> Self {
         Log {
             buffer,
             room,
+            chunks,
             sequencer,
             directory,
         }
@@ -89,6 +94,35 @@ impl Log {
     /// Says what a commit did, or what belongs to none.
     pub fn say(&self, at: Timestamp, body: Vec<u8>, room: Option<ReservedRoom>) {
         self.buffer.push(Entry { at, body, room });
+    }
+
+    /// Has the columns of many rows written into a chunk file.
+    pub fn push_chunk(
+        &self,
+        object: ObjectId,
+        table: &str,
+        rows: usize,
+        columns: StoredColumns,
+    ) -> Result<UncommittedChunk, Denied> {
+        let failed = || self.failed();
+        self.chunks.push(object, table, rows, columns, failed)
+    }
+
+    /// Says what a commit did, and refers to chunks.
+    pub fn say_with_chunks(
+        &self,
+        at: Timestamp,
+        body: Vec<u8>,
+        room: Option<ReservedRoom>,
+        chunks: &[u64],
+    ) {
+        self.chunks.refer(at, chunks);
+        self.buffer.push_with_chunks(Entry { at, body, room });
+    }
+
+    /// The chunk files.
+    pub fn chunks(&self) -> &Arc<Chunks> {
+        &self.chunks
     }
 
     /// Says what makes up a commit of its own, at the timestamp that is returned, in the room for all of it.

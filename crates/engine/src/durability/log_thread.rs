@@ -1,10 +1,12 @@
-//! The thread that flushes: it waits for the sequencer's bell, and makes durable what is applied.
+//! The threads that write: one makes durable what is applied, whenever the sequencer's bell rings; another writes large
+//! chunks meanwhile, so that a flush finds few of them left.
 
+use super::chunks::Chunks;
+use super::requests::{Request, Requests};
 use crate::error::EngineError;
 use crate::sequencer::Sequencer;
 use crate::settings::Synchronous;
-use eris_disk::HeldLock;
-use eris_log::LogWriter;
+use eris_log::{LogError, LogWriter};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -17,78 +19,170 @@ const CLOSED: &str = "the database was closed";
 /// How long commits wait for a flush where nobody waits for them.
 const OFF: Duration = Duration::from_millis(200);
 
-/// The log thread. When this is dropped, all that was said is made durable, and the log is closed.
+/// Who writes the log, and what they share. Tests step it by hand.
+#[derive(Debug)]
+pub(crate) struct Flusher {
+    writer: LogWriter,
+    chunks: Arc<Chunks>,
+    sequencer: Arc<Sequencer>,
+    requests: Arc<Requests>,
+    /// Whether commits become visible behind their flush.
+    shows_durable: bool,
+}
+
+impl Flusher {
+    pub fn new(
+        writer: LogWriter,
+        chunks: &Arc<Chunks>,
+        sequencer: &Arc<Sequencer>,
+        requests: &Arc<Requests>,
+        synchronous: Synchronous,
+    ) -> Self {
+        let shows_durable = synchronous == Synchronous::On;
+        if shows_durable {
+            sequencer.wait_for_flushes();
+        }
+        Flusher {
+            writer,
+            chunks: Arc::clone(chunks),
+            sequencer: Arc::clone(sequencer),
+            requests: Arc::clone(requests),
+            shows_durable,
+        }
+    }
+
+    /// Makes durable what is applied, and answers who has asked for something. If it fails, all others are told, and
+    /// this is not called again.
+    ///
+    /// # Errors
+    /// The disk has failed.
+    pub fn turn(&mut self) -> Result<(), LogError> {
+        let turned = self.try_turn();
+        turned.inspect_err(|error| {
+            self.sequencer.fail(&error.to_string());
+            // Dropped: it is not done.
+            self.requests.close();
+        })
+    }
+
+    fn try_turn(&mut self) -> Result<(), LogError> {
+        // What was said before somebody asked is gathered behind this.
+        let asked = self.requests.take();
+        let before = self.writer.written().bytes;
+        let through = self.writer.step(self.sequencer.applied())?;
+        if self.shows_durable {
+            self.sequencer.set_durable(through);
+        }
+        let written = self.writer.written().bytes;
+        self.requests.add_written(written - before);
+        for request in asked {
+            // Whoever has given up does not listen.
+            match request {
+                Request::NewFile(answer) => drop(answer.send(self.writer.begin_file()?)),
+                Request::Flush(answer) => drop(answer.send(())),
+            }
+        }
+        // Whoever finds no room is told, and asks again.
+        let _ = self.writer.prepare();
+        Ok(())
+    }
+
+    /// Writes chunks, as long as there are some. As [`Flusher::turn`] if it fails.
+    pub fn write_chunks(chunks: &Chunks, sequencer: &Sequencer) -> Result<(), LogError> {
+        loop {
+            let _ = chunks.writer.prepare();
+            match chunks.writer.step() {
+                Ok(true) => {}
+                Ok(false) => return Ok(()),
+                Err(error) => {
+                    sequencer.fail(&error.to_string());
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    /// Closes the log behind all that was said. Nobody says anything any more.
+    fn close(self) -> Result<(), LogError> {
+        self.requests.close();
+        self.writer.close(self.sequencer.applied())?;
+        self.chunks.writer.close()
+    }
+}
+
+/// The threads. When this is dropped, all that was said is made durable, and the log is closed.
 #[derive(Debug)]
 pub(crate) struct LogThread {
     sequencer: Arc<Sequencer>,
+    chunks: Arc<Chunks>,
     stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    log: Option<JoinHandle<()>>,
+    chunk: Option<JoinHandle<()>>,
 }
 
 impl LogThread {
-    /// Starts it. Nobody else opens the database as long as it runs.
+    /// Starts them.
     ///
     /// # Errors
     /// The system has no thread.
-    pub fn start(
-        writer: LogWriter,
-        lock: HeldLock,
-        sequencer: &Arc<Sequencer>,
-        synchronous: Synchronous,
-    ) -> io::Result<Self> {
-        if synchronous == Synchronous::On {
-            sequencer.wait_for_flushes();
-        }
+    pub fn start(flusher: Flusher, synchronous: Synchronous) -> io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
-        let thread = {
-            let (sequencer, stop) = (Arc::clone(sequencer), Arc::clone(&stop));
-            let flusher = move || {
-                // Given back when the log is closed.
-                let _lock = lock;
-                or_fail(&sequencer, || {
-                    run(writer, &sequencer, &stop, synchronous);
-                });
-            };
-            Builder::new().name("eris-log".to_owned()).spawn(flusher)?
+        let (sequencer, chunks) = (Arc::clone(&flusher.sequencer), Arc::clone(&flusher.chunks));
+        let chunk = {
+            let (sequencer, chunks) = (Arc::clone(&sequencer), Arc::clone(&chunks));
+            let stop = Arc::clone(&stop);
+            let work = move || or_fail(&sequencer, || write(&chunks, &sequencer, &stop));
+            Builder::new().name("eris-chunks".to_owned()).spawn(work)?
         };
-        Ok(LogThread {
-            sequencer: Arc::clone(sequencer),
-            stop,
-            thread: Some(thread),
-        })
+        let mut threads = LogThread {
+            sequencer: Arc::clone(&sequencer),
+            chunks,
+            stop: Arc::clone(&stop),
+            log: None,
+            chunk: Some(chunk),
+        };
+        let requests = Arc::clone(&flusher.requests);
+        let work = move || {
+            or_fail(&sequencer, || flush(flusher, &stop, synchronous));
+            requests.close();
+        };
+        threads.log = Some(Builder::new().name("eris-log".to_owned()).spawn(work)?);
+        Ok(threads)
     }
 }
 
 /// Works for the sequencer. If that panics, whoever waits for a flush is told.
 fn or_fail(sequencer: &Sequencer, work: impl FnOnce()) {
     if catch_unwind(AssertUnwindSafe(work)).is_err() {
-        sequencer.fail("the log thread has panicked; this is a bug in Eris");
+        sequencer.fail("a thread that writes the log has panicked; this is a bug in Eris");
     }
 }
 
-fn run(mut writer: LogWriter, sequencer: &Sequencer, stop: &AtomicBool, synchronous: Synchronous) {
+fn flush(mut flusher: Flusher, stop: &AtomicBool, synchronous: Synchronous) {
     let pause = match synchronous {
         Synchronous::On => None,
         Synchronous::Interval(interval) => Some(interval),
         Synchronous::Off => Some(OFF),
     };
+    let sequencer = Arc::clone(&flusher.sequencer);
     loop {
         sequencer.flusher().wait(pause);
         // Before the last look: who has stopped it says nothing any more.
         let is_last = stop.load(Ordering::SeqCst);
-        let applied = sequencer.applied();
-        match writer.step(applied) {
-            Ok(through) if synchronous == Synchronous::On => sequencer.set_durable(through),
-            Ok(_) => {}
-            Err(error) => return sequencer.fail(&error.to_string()),
+        if flusher.turn().is_err() {
+            return;
         }
         if is_last {
-            let closed = writer.close(applied);
+            let closed = flusher.close();
             return sequencer
                 .fail(&closed.map_or_else(|error| error.to_string(), |()| CLOSED.to_owned()));
         }
-        // Whoever finds no room is told, and asks again.
-        let _ = writer.prepare();
+    }
+}
+
+fn write(chunks: &Chunks, sequencer: &Sequencer, stop: &AtomicBool) {
+    while !stop.load(Ordering::SeqCst) && Flusher::write_chunks(chunks, sequencer).is_ok() {
+        chunks.bell.wait(None);
     }
 }
 
@@ -109,8 +203,9 @@ impl LogThread {
 
     fn end(&mut self) {
         self.stop.store(true, Ordering::SeqCst);
+        self.chunks.bell.ring();
         self.sequencer.flusher().ring();
-        if let Some(thread) = self.thread.take() {
+        for thread in [self.chunk.take(), self.log.take()].into_iter().flatten() {
             // It tells of a panic by the sequencer.
             let _ = thread.join();
         }

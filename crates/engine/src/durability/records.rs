@@ -10,14 +10,20 @@
 //! 5  rows         owner ▪ rows that were added, in their stored form ▪ ids of rows that were deleted
 //! 6  definition   name ▪ text ▪ objects
 //! 7  definition is gone: name
+//! 8  chunk        owner ▪ segment ▪ ids ▪ rows that a snapshot does not see ▪ columns
 //! ```
+//!
+//! A snapshot has records of all kinds but 2, 5 and 7. Columns of many rows are in chunk files, and their number is
+//! here.
+
+mod sets;
 
 use arrow_ipc::reader::StreamReader;
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::SchemaRef;
 use eris_home::{Definition, DefinitionChange, Partitioning};
 use eris_log::{BadBytes, Bytes, put_bytes, put_number};
-use eris_store::CommittedRows;
+use eris_store::{CommittedRows, StoredIn};
 use eris_types::{AeuId, ColumnId, ObjectId, RowId, SegmentId};
 use std::io::Cursor;
 
@@ -28,11 +34,12 @@ const RANGES: u8 = 4;
 const ROWS: u8 = 5;
 const DEFINITION: u8 = 6;
 const GONE: u8 = 7;
+const CHUNK: u8 = 8;
 
 /// What the head of a record takes at most.
 const HEAD: u64 = 32;
 /// What rows with consecutive ids take at most beside their stored form; and a run of deleted rows.
-const RUN: u64 = 20;
+const RUN: u64 = 26;
 
 /// A record.
 #[derive(Debug, PartialEq, Eq)]
@@ -42,6 +49,7 @@ pub(crate) enum Record<'a> {
     Strings(StoredStrings<'a>),
     Ranges(ObjectId, StoredRanges),
     Rows(StoredCommit<'a>),
+    Chunk(StoredChunk<'a>),
     Definition(DefinitionChange),
 }
 
@@ -80,10 +88,41 @@ pub(crate) struct StoredStrings<'a> {
 pub(crate) struct StoredCommit<'a> {
     pub object: ObjectId,
     pub owner: AeuId,
-    /// The first id of each piece, the number of its rows, and its columns in their stored form.
-    pub added: Vec<(RowId, usize, &'a [u8])>,
+    /// The first id of each piece, the number of its rows, and its columns.
+    pub added: Vec<(RowId, usize, Columns<'a>)>,
     /// Ids of deleted rows: the first of each run, and how many.
     pub deleted: Vec<(RowId, usize)>,
+}
+
+/// A chunk of which a snapshot sees some rows.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct StoredChunk<'a> {
+    pub object: ObjectId,
+    pub owner: AeuId,
+    pub segment: SegmentId,
+    /// The numbers that rows have in the segment, ascending: the first of each run, and how many.
+    pub ids: Vec<(u32, u32)>,
+    /// The places of rows that it does not see, likewise.
+    pub unseen: Vec<(u32, u32)>,
+    pub columns: Columns<'a>,
+}
+
+/// Columns of rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Columns<'a> {
+    /// In their stored form.
+    Here(&'a [u8]),
+    /// In a chunk file, under this number.
+    ChunkFile(u64),
+}
+
+impl<'a> From<&'a StoredIn> for Columns<'a> {
+    fn from(stored: &'a StoredIn) -> Self {
+        match stored {
+            StoredIn::Bytes(form) => Columns::Here(form),
+            StoredIn::ChunkFile(number) => Columns::ChunkFile(*number),
+        }
+    }
 }
 
 /// Bytes that are no record.
@@ -169,12 +208,7 @@ pub(crate) fn ranges(object: ObjectId, ranges: &StoredRanges) -> Vec<u8> {
 }
 
 /// What a commit did to the segments of an owner; `None`: nothing.
-pub(crate) fn rows(
-    object: ObjectId,
-    owner: AeuId,
-    segments: impl Iterator<Item = CommittedRows>,
-) -> Option<Vec<u8>> {
-    let segments: Vec<CommittedRows> = segments.collect();
+pub(crate) fn rows(object: ObjectId, owner: AeuId, segments: &[CommittedRows]) -> Option<Vec<u8>> {
     let mut body = begin(ROWS, object);
     put_number(&mut body, owner.0.into());
     let added: usize = segments.iter().map(|segment| segment.added.len()).sum();
@@ -182,7 +216,7 @@ pub(crate) fn rows(
     for piece in segments.iter().flat_map(|segment| &segment.added) {
         put_row(&mut body, piece.first);
         put_number(&mut body, piece.rows as u64);
-        put_bytes(&mut body, &piece.form);
+        put_columns(&mut body, (&piece.columns).into());
     }
     let deleted = segments.iter().flat_map(|segment| &segment.deleted);
     let runs = runs(deleted.copied());
@@ -192,6 +226,35 @@ pub(crate) fn rows(
         put_number(&mut body, *rows as u64);
     }
     (added > 0 || !runs.is_empty()).then_some(body)
+}
+
+/// A chunk as a snapshot sees it.
+pub(crate) fn chunk(chunk: &StoredChunk<'_>) -> Vec<u8> {
+    let mut body = begin(CHUNK, chunk.object);
+    put_number(&mut body, chunk.owner.0.into());
+    put_number(&mut body, chunk.segment.0);
+    sets::put(&mut body, &chunk.ids);
+    sets::put(&mut body, &chunk.unseen);
+    put_columns(&mut body, chunk.columns);
+    body
+}
+
+/// No columns take no bytes. So that says that they are elsewhere.
+fn put_columns(body: &mut Vec<u8>, columns: Columns<'_>) {
+    match columns {
+        Columns::Here(form) => put_bytes(body, form),
+        Columns::ChunkFile(number) => {
+            put_bytes(body, &[]);
+            put_number(body, number);
+        }
+    }
+}
+
+fn read_columns<'a>(bytes: &mut Bytes<'a>) -> Result<Columns<'a>, BadBytes> {
+    match bytes.bytes()? {
+        [] => Ok(Columns::ChunkFile(bytes.number()?)),
+        form => Ok(Columns::Here(form)),
+    }
 }
 
 /// Ids, as runs of consecutive ones.
@@ -249,9 +312,17 @@ pub(crate) fn read(body: &[u8]) -> Result<Record<'_>, RecordError> {
             object: ObjectId(bytes.small()?),
             owner: AeuId(bytes.small()?),
             added: many(&mut bytes, |bytes| {
-                Ok((read_row(bytes)?, bytes.small()?, bytes.bytes()?))
+                Ok((read_row(bytes)?, bytes.small()?, read_columns(bytes)?))
             })?,
             deleted: many(&mut bytes, |bytes| Ok((read_row(bytes)?, bytes.small()?)))?,
+        }),
+        CHUNK => Record::Chunk(StoredChunk {
+            object: ObjectId(bytes.small()?),
+            owner: AeuId(bytes.small()?),
+            segment: read_segment(&mut bytes)?,
+            ids: sets::read(&mut bytes)?,
+            unseen: sets::read(&mut bytes)?,
+            columns: read_columns(&mut bytes)?,
         }),
         DEFINITION => Record::Definition(DefinitionChange::Is(Definition {
             name: bytes.text()?.to_owned(),
@@ -326,10 +397,14 @@ fn put_row(body: &mut Vec<u8>, row: RowId) {
 }
 
 fn read_row(bytes: &mut Bytes<'_>) -> Result<RowId, BadBytes> {
-    let (segment, number) = (bytes.number()?, bytes.small()?);
-    match segment < 1 << 31 {
-        true => Ok(RowId::new(SegmentId(segment), number)),
-        false => Err(BadBytes::Value("a row id")),
+    Ok(RowId::new(read_segment(bytes)?, bytes.small()?))
+}
+
+/// Row ids have room for so many segments.
+fn read_segment(bytes: &mut Bytes<'_>) -> Result<SegmentId, BadBytes> {
+    match bytes.number()? {
+        segment if segment < 1 << 31 => Ok(SegmentId(segment)),
+        _ => Err(BadBytes::Value("a segment")),
     }
 }
 
@@ -386,14 +461,18 @@ mod tests {
         };
         let body = ranges(ObjectId(7), &stored);
         check(&body, Record::Ranges(ObjectId(7), stored));
-        let piece = |first, form: &[u8]| StoredRows {
+        let piece = |first, columns| StoredRows {
             first,
             rows: 2,
-            form: form.to_vec(),
+            columns,
         };
+        let form = StoredIn::Bytes(b"form".to_vec());
         let segments = [
             CommittedRows {
-                added: vec![piece(id(1, 4), b"form"), piece(id(1, 6), b"")],
+                added: vec![
+                    piece(id(1, 4), form),
+                    piece(id(1, 6), StoredIn::ChunkFile(u64::MAX)),
+                ],
                 deleted: vec![id(1, 0), id(1, 1), id(1, 3)],
             },
             CommittedRows {
@@ -401,17 +480,31 @@ mod tests {
                 deleted: vec![id(9, 5)],
             },
         ];
-        let body = rows(ObjectId(7), AeuId(2), segments.into_iter()).unwrap();
+        let body = rows(ObjectId(7), AeuId(2), &segments).unwrap();
         assert!(body.len() as u64 <= rows_bytes(4, 2, 4));
         check(
             &body,
             Record::Rows(StoredCommit {
                 object: ObjectId(7),
                 owner: AeuId(2),
-                added: vec![(id(1, 4), 2, b"form"), (id(1, 6), 2, b"")],
+                added: vec![
+                    (id(1, 4), 2, Columns::Here(b"form")),
+                    (id(1, 6), 2, Columns::ChunkFile(u64::MAX)),
+                ],
                 deleted: vec![(id(1, 0), 2), (id(1, 3), 1), (id(9, 5), 1)],
             }),
         );
+        for columns in [Columns::Here(b"form"), Columns::ChunkFile(300)] {
+            let stored = || StoredChunk {
+                object: ObjectId(7),
+                owner: AeuId(2),
+                segment: SegmentId(300),
+                ids: vec![(7, 40), (100, 60)],
+                unseen: vec![(0, 1), (99, 1)],
+                columns,
+            };
+            check(&chunk(&stored()), Record::Chunk(stored()));
+        }
         let is = DefinitionChange::Is(Definition {
             name: "table t".to_owned(),
             text: "CREATE TABLE t (k INTEGER)".to_owned(),
@@ -427,8 +520,8 @@ mod tests {
     #[test]
     fn records_are_read_as_they_were_written() {
         each(|body, record| assert_eq!(read(body).unwrap(), record));
-        let none = [CommittedRows::default()].into_iter();
-        assert_eq!(rows(ObjectId(7), AeuId(0), none), None);
+        let none = [CommittedRows::default()];
+        assert_eq!(rows(ObjectId(7), AeuId(0), &none), None);
     }
 
     #[test]

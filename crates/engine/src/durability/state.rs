@@ -3,12 +3,14 @@
 use super::log::Log;
 use super::log_thread::LogThread;
 use super::records::{self, StoredObject};
+use super::requests::Requests;
 use crate::error::EngineError;
 use eris_atomics::Lock;
 use eris_home::{Definition, DefinitionChange};
-use eris_log::Purpose;
+use eris_log::{OpenDirectory, Purpose};
 use eris_types::{ObjectId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// What definitions are called in messages.
 const DEFINITION: &str = "a definition";
@@ -17,7 +19,10 @@ const DEFINITION: &str = "a definition";
 #[derive(Debug)]
 pub(crate) struct Durability {
     pub log: Log,
-    /// The definitions that were stored.
+    pub requests: Arc<Requests>,
+    /// The directory. Whoever makes a checkpoint has it for itself.
+    pub directory: tokio::sync::Mutex<OpenDirectory>,
+    /// All definitions. A checkpoint has what is here, whether or not the log has it yet. So they are here first.
     definitions: Lock<BTreeMap<String, Definition>>,
     /// Recovered objects that no definition has reopened yet.
     unopened: Lock<BTreeSet<ObjectId>>,
@@ -28,11 +33,15 @@ pub(crate) struct Durability {
 impl Durability {
     pub fn new(
         log: Log,
+        requests: Arc<Requests>,
+        directory: OpenDirectory,
         definitions: BTreeMap<String, Definition>,
         objects: impl Iterator<Item = ObjectId>,
     ) -> Self {
         Durability {
             log,
+            requests,
+            directory: tokio::sync::Mutex::new(directory),
             definitions: Lock::new(definitions),
             unopened: Lock::new(objects.collect()),
             thread: Lock::default(),
@@ -73,7 +82,7 @@ impl Durability {
         let _ = self.log.note(records::dropped(object), "");
     }
 
-    /// The definitions that were found.
+    /// All definitions, by name.
     pub fn definitions(&self) -> Vec<Definition> {
         self.definitions.lock().values().cloned().collect()
     }
@@ -85,8 +94,6 @@ impl Durability {
 
     /// The objects that nobody has reopened, and nobody will.
     pub fn take_unopened(&self) -> Vec<ObjectId> {
-        // What was found has served its purpose, too.
-        self.definitions.lock().clear();
         std::mem::take(&mut *self.unopened.lock())
             .into_iter()
             .collect()
@@ -108,6 +115,7 @@ impl Durability {
         };
         let room = self.log.reserved(bytes, purpose, DEFINITION).await?;
         let bodies = changes.iter().map(records::definition).collect();
+        self.define(changes);
         Ok(self.log.commit(bodies, room).await)
     }
 
@@ -117,6 +125,18 @@ impl Durability {
     /// There is no room.
     pub fn note_definitions(&self, changes: &[DefinitionChange]) -> Result<(), EngineError> {
         let mut bodies = changes.iter().map(records::definition);
-        bodies.try_for_each(|body| self.log.note(body, DEFINITION))
+        bodies.try_for_each(|body| self.log.note(body, DEFINITION))?;
+        self.define(changes);
+        Ok(())
+    }
+
+    fn define(&self, changes: &[DefinitionChange]) {
+        let mut definitions = self.definitions.lock();
+        for change in changes {
+            match change {
+                DefinitionChange::Is(is) => drop(definitions.insert(is.name.clone(), is.clone())),
+                DefinitionChange::IsGone(name) => drop(definitions.remove(name)),
+            }
+        }
     }
 }

@@ -343,7 +343,7 @@ impl Partition {
             (Some(index), Some(pending)) => pending.check(index, &self.object, home)?,
             _ => true,
         };
-        Ok(are_checked && self.reserve_room(statement)?)
+        Ok(are_checked && self.reserve_room(statement, home)?)
     }
 
     /// Cannot fail: all that can was done when the rows were written. Says whether it is time to

@@ -1,6 +1,6 @@
 //! A segment as its owner shows it.
 
-use eris_store::{Chunk, Segment};
+use eris_store::{Chunk, ChunkView, Segment};
 use eris_types::{AeuId, SegmentId};
 use std::sync::Arc;
 
@@ -12,6 +12,13 @@ pub(crate) struct SegmentView {
     /// With the number of deleted rows.
     pub chunks: Vec<(Arc<Chunk>, usize)>,
     pub sealed: usize,
+}
+
+/// A segment, its chunks frozen as a snapshot sees them.
+pub(crate) struct FrozenSegment {
+    pub id: SegmentId,
+    pub aeu: AeuId,
+    pub chunks: Vec<ChunkView>,
 }
 
 impl SegmentView {

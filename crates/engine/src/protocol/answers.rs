@@ -6,7 +6,7 @@ use super::words::{Words, without_words};
 use crate::error::EngineError;
 use crate::held::located::Located;
 use crate::held::partition::{OfferedChunk, OfferedRows};
-use crate::held::segment_view::SegmentView;
+use crate::held::segment_view::{FrozenSegment, SegmentView};
 use crate::key_index::batch::KeyBatch;
 use crate::key_index::measure::Measurement;
 use crate::key_index::transfer::MovedOut;
@@ -49,6 +49,8 @@ pub(crate) struct OfferedChunks(pub Vec<OfferedChunk>);
 
 pub(crate) struct Segments(pub Vec<SegmentView>);
 
+pub(crate) struct Frozen(pub Vec<FrozenSegment>);
+
 pub(crate) struct LocatedParts(pub Vec<Located>);
 
 pub(crate) struct Indexes(pub Vec<IndexReorganization>);
@@ -84,6 +86,7 @@ replies!(
     Measurement,
     OfferedChunks,
     Segments,
+    Frozen,
     LocatedParts,
     Indexes,
 );

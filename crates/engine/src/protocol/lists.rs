@@ -21,13 +21,13 @@
 //! that. Answers are replies, and so is what scans make for each other. Everything that must never wait is control.
 
 use super::answers::{
-    Batch, Deleted, Done, End, Indexes, KeysDone, LocatedParts, OfferedChunks, OfferedKeys,
+    Batch, Deleted, Done, End, Frozen, Indexes, KeysDone, LocatedParts, OfferedChunks, OfferedKeys,
     Panicked, Rejected, RowsDone, Segments,
 };
 use super::keys::{ExecuteKeys, ExecuteRows, HandOver, Measure, MoveOut, TransferAcknowledged};
 use super::message::messages;
 use super::objects::{
-    Build, CollectGarbage, DropIndex, DropObject, Inspect, Locate, Recode, Reorganize,
+    Build, CollectGarbage, DropIndex, DropObject, Freeze, Inspect, Locate, Recode, Reorganize,
 };
 use super::runs::{Cancel, Credit, Help, Repartition, RepartitionAborted, RepartitionEnd, Scan};
 use super::statements::{
@@ -77,6 +77,7 @@ messages! {
         Recode: parcel Control,
         Reorganize: words Control,
         Inspect: words Control,
+        Freeze: words Control,
         Locate: words Control,
     }
 }
@@ -97,6 +98,7 @@ messages! {
         Measurement: parcel Control Reply,
         OfferedChunks: parcel Move Reply,
         Segments: parcel Control Reply,
+        Frozen: parcel Control Reply,
         LocatedParts: parcel Control Reply,
         Indexes: parcel Control Reply,
     }

@@ -1,6 +1,6 @@
 //! Commands about whole data objects, and questions about what owners have of them.
 
-use super::answers::{Done, Indexes, LocatedParts, Segments};
+use super::answers::{Done, Frozen, Indexes, LocatedParts, Segments};
 use super::callback::{IndexNumber, QuestionId};
 use super::request::{NoReply, Request};
 use super::words::{Words, without_words};
@@ -8,7 +8,7 @@ use crate::object::data_object::DataObject;
 use crate::object::indexes::Index;
 use eris_column::KeyOrder;
 use eris_route::Rank;
-use eris_types::{ColumnId, ObjectId};
+use eris_types::{ColumnId, ObjectId, Timestamp};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -110,6 +110,28 @@ impl Request for Inspect {
     const RANK: Rank = Rank::Scan;
     type Callback = QuestionId;
     type Reply = Segments;
+}
+
+/// What does a snapshot that is held see?
+#[derive(Clone, Copy)]
+pub(crate) struct Freeze(pub Timestamp);
+
+impl Request for Freeze {
+    const RANK: Rank = Rank::Scan;
+    type Callback = QuestionId;
+    type Reply = Frozen;
+}
+
+impl Words for Freeze {
+    const LEN: usize = 1;
+
+    fn to_words(&self) -> [u64; 2] {
+        [self.0.0, 0]
+    }
+
+    fn of(words: &[u64]) -> Self {
+        Freeze(Timestamp(words[0]))
+    }
 }
 
 /// Where does the memory lie?

@@ -41,14 +41,15 @@ impl Recovery {
     /// There is no memory, or rows contradict each other.
     pub fn restore(self, logs: &[Log]) -> Result<Restored, EngineError> {
         let Recovery {
-            topology,
-            memory,
+            machine,
             objects,
             definitions,
             last_object,
             last_segment,
             through,
+            ..
         } = self;
+        let (topology, memory) = (machine.topology, machine.memory);
         pass_segment(last_segment);
         let mut owners: Vec<RestoredOwner> = Vec::new();
         owners.resize_with(topology.aeus().len(), RestoredOwner::default);
@@ -116,7 +117,8 @@ impl Nodes<'_> {
         }
         let mut of_owners: BTreeMap<AeuId, Vec<Segment>> = BTreeMap::new();
         for recovered in segments.into_values() {
-            let segments = of_owners.entry(recovered.owner).or_default();
+            let owner = AeuId(recovered.owner.0 % owners.len() as u16);
+            let segments = of_owners.entry(owner).or_default();
             segments.push(recovered.segment);
         }
         for (aeu, segments) in of_owners {

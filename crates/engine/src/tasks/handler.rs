@@ -182,6 +182,7 @@ impl Owner {
                 }
             }
             ToOwner::Inspect(inspect) => self.inspect(Asked::by(&inspect, header), cx),
+            ToOwner::Freeze(freeze) => self.freeze(freeze.0, Asked::by(&freeze, header), cx),
             ToOwner::Locate(locate) => self.locate(Asked::by(&locate, header), cx),
             ToOwner::ExecuteKeys(_) | ToOwner::HandOver(_) | ToOwner::ExecuteRows(_) => {
                 unreachable!("these are executed group by group")

@@ -9,7 +9,7 @@ use crate::protocol::keys::{ExecuteKeys, ExecuteRows, HandOver, Measure, MoveOut
 use crate::protocol::lists::{OwnerKind, ToClient};
 use crate::protocol::message::{Listed, send};
 use crate::protocol::objects::{
-    Build, CollectGarbage, DropIndex, DropObject, Inspect, Locate, Recode, Reorganize,
+    Build, CollectGarbage, DropIndex, DropObject, Freeze, Inspect, Locate, Recode, Reorganize,
 };
 use crate::protocol::request::{NoReply, Request};
 use crate::protocol::runs::{
@@ -105,6 +105,7 @@ impl Owner {
             OwnerKind::Recode => say_panicked::<Recode>(header, message, cx),
             OwnerKind::Reorganize => say_panicked::<Reorganize>(header, message, cx),
             OwnerKind::Inspect => say_panicked::<Inspect>(header, message, cx),
+            OwnerKind::Freeze => say_panicked::<Freeze>(header, message, cx),
             OwnerKind::Locate => say_panicked::<Locate>(header, message, cx),
             OwnerKind::Commit => nobody_waits::<Commit>(),
             OwnerKind::Abort => nobody_waits::<Abort>(),

@@ -3,14 +3,15 @@
 use super::owner::Owner;
 use crate::held::located::Located;
 use crate::held::partition::Partition;
-use crate::protocol::answers::{Done, Indexes, LocatedParts, Segments};
+use crate::held::segment_view::FrozenSegment;
+use crate::protocol::answers::{Done, Frozen, Indexes, LocatedParts, Segments};
 use crate::protocol::asked::Asked;
 use crate::protocol::callback::IndexNumber;
 use crate::protocol::message::Context;
-use crate::protocol::objects::{DropObject, Inspect, Locate, Reorganize};
+use crate::protocol::objects::{DropObject, Freeze, Inspect, Locate, Reorganize};
 use eris_home::StoredPart;
 use eris_numa::Extent;
-use eris_types::ObjectId;
+use eris_types::{ObjectId, Timestamp};
 
 impl Owner {
     pub fn drop_object<T>(&mut self, asked: Asked<DropObject>, cx: &mut Context<'_, T>) {
@@ -33,6 +34,21 @@ impl Owner {
         let partition = self.partitions.get(&asked.object);
         let segments = partition.map_or_else(Vec::new, Partition::segment_views);
         asked.answer(Segments(segments), cx);
+    }
+
+    /// Shows what a snapshot that is held sees of an object; there may be nothing here.
+    pub fn freeze<T>(&mut self, at: Timestamp, asked: Asked<Freeze>, cx: &mut Context<'_, T>) {
+        let aeu = self.aeu;
+        let frozen = (self.existing(asked.object)).map_or_else(Vec::new, |partition| {
+            let segments = partition.segments.iter();
+            let frozen = segments.map(|segment| FrozenSegment {
+                id: segment.id(),
+                aeu,
+                chunks: segment.view(at).collect(),
+            });
+            frozen.collect()
+        });
+        asked.answer(Frozen(frozen), cx);
     }
 
     /// Says where the memory lies.

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! written ─ stored form of the rows ─▶ checked ─ room in the log ─▶ commit: said, and then stamped
+//!    └───── columns of many rows ─▶ chunk files ─ their numbers ──────────────┘
 //! ```
 //!
 //! A commit cannot fail, so all that can is done before it: the stored form takes memory, and the record takes room on
@@ -9,11 +10,11 @@
 //! start finds it whole.
 
 use super::Partition;
-use crate::durability::{Denied, records};
+use crate::durability::{Denied, UncommittedChunk, records};
 use crate::error::{EngineError, store_error};
-use eris_column::ObjectMemory;
+use eris_column::{ObjectMemory, StoredColumns};
 use eris_log::{Purpose, ReservedRoom};
-use eris_store::{Segment, StoreError};
+use eris_store::{Segment, StoreError, StoredIn};
 use eris_types::{RowId, StatementId, Timestamp};
 
 /// What a statement that has not committed will say.
@@ -22,8 +23,12 @@ pub(crate) struct Unlogged {
     /// The bytes of the stored forms of its rows, and how many pieces these are.
     forms: u64,
     pieces: u64,
+    /// How many chunks of many rows it has.
+    many: u64,
     /// In how many runs of consecutive ids the rows are, at most, that it deletes.
     deleted: u64,
+    /// Its chunks that are on their way to chunk files.
+    chunks: Vec<UncommittedChunk>,
     /// Room for all of it.
     room: Option<ReservedRoom>,
 }
@@ -67,14 +72,54 @@ impl Partition {
         }
         let fields = self.object.schema.fields();
         let name = |column: usize| fields[column].name().clone();
-        let mut bytes = 0;
+        let (mut bytes, mut pieces, mut many) = (0, 0, 0);
         for segment in &mut self.segments {
-            bytes += segment.store_uncommitted(statement, name, home)?;
+            let made = segment.store_uncommitted(statement, name, home)?;
+            bytes += made.bytes;
+            pieces += made.pieces;
+            many += made.chunks;
         }
         let unlogged = self.unlogged.entry(statement).or_default();
         unlogged.forms += bytes;
-        unlogged.pieces += u64::from(bytes > 0);
+        unlogged.pieces += pieces;
+        unlogged.many = many;
+        if many > 0 {
+            // Whoever finds no room asks again before the commit.
+            let _ = self.push_chunks(statement, home)?;
+        }
         Ok(())
+    }
+
+    /// Has the columns of many rows written that are in no chunk file yet. Says whether there was room for all.
+    fn push_chunks(
+        &mut self,
+        statement: StatementId,
+        home: ObjectMemory<'_>,
+    ) -> Result<Result<(), Denied>, StoreError> {
+        let Some(log) = &self.log else {
+            return Ok(Ok(()));
+        };
+        let unlogged = self.unlogged.entry(statement).or_default();
+        let many = (self.segments.iter()).flat_map(|segment| segment.chunks_for_files(statement));
+        for (rows, columns, number) in many {
+            let columns = columns.iter().enumerate().map(|(at, column)| {
+                let column = column.unordered(home);
+                column.map_err(|source| StoreError::Encode {
+                    column: self.object.schema.field(at).name().clone(),
+                    source,
+                })
+            });
+            let columns = StoredColumns::new(columns.collect::<Result<_, _>>()?);
+            let pushed = log.push_chunk(self.object.id, &self.object.name, rows, columns);
+            match pushed {
+                Ok(chunk) => {
+                    number.set(chunk.number);
+                    unlogged.chunks.push(chunk);
+                }
+                Err(denied) => return Ok(Err(denied)),
+            }
+        }
+        Ok(Ok(()))
     }
 
     /// A statement will delete rows in so many runs of consecutive ids.
@@ -84,24 +129,41 @@ impl Partition {
         }
     }
 
-    /// Takes room in the log for all that a statement does here, unless it has it. Says whether there was some; if not,
-    /// it is to be asked again.
+    /// Takes room in the log, and in chunk files, for all that a statement does here, unless it has it. Says whether
+    /// there was some; if not, it is to be asked again.
     ///
     /// # Errors
     /// The disk has none, or has failed.
-    pub fn reserve_room(&mut self, statement: StatementId) -> Result<bool, EngineError> {
-        let (Some(log), Some(unlogged)) = (&self.log, self.unlogged.get_mut(&statement)) else {
+    pub fn reserve_room(
+        &mut self,
+        statement: StatementId,
+        home: ObjectMemory<'_>,
+    ) -> Result<bool, EngineError> {
+        let Some(unlogged) = self.unlogged.get(&statement) else {
             return Ok(true);
         };
         if unlogged.room.is_some() {
             return Ok(true);
         }
+        if unlogged.many > 0 {
+            let pushed = self.push_chunks(statement, home);
+            match pushed.map_err(|error| store_error(&self.object.name, &error))? {
+                Ok(()) => {}
+                Err(Denied::Later) => return Ok(false),
+                Err(Denied::Failed(error)) => return Err(error),
+            }
+        }
+        let (Some(log), Some(unlogged)) = (&self.log, self.unlogged.get_mut(&statement)) else {
+            return Ok(true);
+        };
         let Unlogged {
             forms,
             pieces,
+            many,
             deleted,
             ..
         } = *unlogged;
+        let pieces = pieces + many;
         let purpose = match pieces {
             0 => Purpose::Freeing,
             _ => Purpose::Adding,
@@ -128,10 +190,20 @@ impl Partition {
         };
         let segments = self.segments.iter_mut();
         let committed = segments.map(|segment: &mut Segment| segment.committed_rows(statement));
-        if let Some(body) = records::rows(self.object.id, self.owner, committed) {
-            assert!(unlogged.room.is_some(), "room was taken before the commit");
-            log.say(at, body, unlogged.room);
+        let committed: Vec<_> = committed.collect();
+        let Some(body) = records::rows(self.object.id, self.owner, &committed) else {
+            return;
+        };
+        assert!(unlogged.room.is_some(), "room was taken before the commit");
+        if unlogged.many == 0 {
+            return log.say(at, body, unlogged.room);
         }
+        let pieces = committed.iter().flat_map(|segment| &segment.added);
+        let chunks = pieces.filter_map(|piece| match piece.columns {
+            StoredIn::Bytes(_) => None,
+            StoredIn::ChunkFile(number) => Some(number),
+        });
+        log.say_with_chunks(at, body, unlogged.room, &chunks.collect::<Vec<_>>());
     }
 
     /// The same as [`Partition::reserve_room`] for a statement that waits for nothing.
@@ -142,6 +214,6 @@ impl Partition {
     ) -> Result<bool, EngineError> {
         let stored = self.store_forms(statement, home);
         stored.map_err(|error| store_error(&self.object.name, &error))?;
-        self.reserve_room(statement)
+        self.reserve_room(statement, home)
     }
 }

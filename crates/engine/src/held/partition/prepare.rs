@@ -104,7 +104,7 @@ impl Partition {
         let begun = self.begin_check(statement, home);
         begun.map_err(|error| store_error(&name, &error))?;
         // Whoever waits for room in the log goes another way.
-        if !self.reserve_room(statement)? {
+        if !self.reserve_room(statement, home)? {
             return Ok(Prepared::Elsewhere);
         }
         while !self.check(statement, home)? {}

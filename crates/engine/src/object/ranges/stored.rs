@@ -34,15 +34,26 @@ impl Ranges {
         self.assigned.store(state.highest, Ordering::Release);
     }
 
+    /// The ranges as they are now, if there are any.
+    pub fn stored(&self) -> Option<StoredRanges> {
+        self.lock().stored()
+    }
+
     /// Logs ranges that have changed. Said under the lock, so that the last that is said is the last that was.
     pub(super) fn say(&self, state: &Cuts) {
-        if let (Some((log, object)), Some(current)) = (self.log.get(), &state.current) {
-            let stored = StoredRanges {
-                common: current.common.to_vec(),
-                bounds: state.bounds.clone(),
-            };
+        if let (Some((log, object)), Some(stored)) = (self.log.get(), state.stored()) {
             // Without them rows are found, too: whoever reads the log puts them somewhere.
             let _ = log.note(records::ranges(*object, &stored), "");
         }
+    }
+}
+
+impl Cuts {
+    fn stored(&self) -> Option<StoredRanges> {
+        let current = self.current.as_ref()?;
+        Some(StoredRanges {
+            common: current.common.to_vec(),
+            bounds: self.bounds.clone(),
+        })
     }
 }

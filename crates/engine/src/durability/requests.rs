@@ -1,0 +1,122 @@
+//! What others ask of the log thread.
+//!
+//! ```text
+//! checkpoint ── a new file, please ──▶ log thread: flushes what is applied, goes on in a new file ── its start ──▶
+//!            ── a flush, please ─────▶             flushes what is applied ────────────────────────── the same ──▶
+//! ```
+//!
+//! All that was said and applied before somebody asked is durable when the answer comes.
+
+use crate::error::EngineError;
+use crate::sequencer::Sequencer;
+use eris_atomics::Lock;
+use eris_log::LogStart;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::sync::{Notify, oneshot};
+
+/// Asked by anybody, answered by the log thread.
+#[derive(Debug)]
+pub(crate) struct Requests {
+    /// `None`: nobody answers any more.
+    open: Lock<Option<Vec<Request>>>,
+    sequencer: Arc<Sequencer>,
+    /// Bytes of groups since the last checkpoint, and how many of these are worth one.
+    written: AtomicU64,
+    enough: u64,
+    /// Told when they are.
+    due: Notify,
+}
+
+/// What is asked for, and who hears that it is done.
+#[derive(Debug)]
+pub(super) enum Request {
+    NewFile(oneshot::Sender<LogStart>),
+    Flush(oneshot::Sender<()>),
+}
+
+impl Requests {
+    /// Of a log of which so many bytes are worth a checkpoint; it has some already.
+    pub fn new(sequencer: &Arc<Sequencer>, written: u64, enough: u64) -> Self {
+        Requests {
+            open: Lock::new(Some(Vec::new())),
+            sequencer: Arc::clone(sequencer),
+            written: AtomicU64::new(written),
+            enough,
+            due: Notify::new(),
+        }
+    }
+
+    /// Has the log go on in a new file, and returns where that begins.
+    ///
+    /// # Errors
+    /// The disk has failed.
+    pub async fn new_file(&self) -> Result<LogStart, EngineError> {
+        self.ask(Request::NewFile).await
+    }
+
+    /// Has all flushed that was said.
+    ///
+    /// # Errors
+    /// The disk has failed.
+    pub async fn flush(&self) -> Result<(), EngineError> {
+        self.ask(Request::Flush).await
+    }
+
+    async fn ask<T>(
+        &self,
+        request: impl FnOnce(oneshot::Sender<T>) -> Request,
+    ) -> Result<T, EngineError> {
+        let (answer, answered) = oneshot::channel();
+        if let Some(open) = &mut *self.open.lock() {
+            open.push(request(answer));
+        }
+        self.sequencer.flusher().ring();
+        answered.await.map_err(|_| EngineError::LogFailed {
+            reason: match self.sequencer.failure() {
+                Some(reason) => reason.to_string(),
+                None => String::new(),
+            },
+        })
+    }
+
+    pub(super) fn take(&self) -> Vec<Request> {
+        let mut open = self.open.lock();
+        open.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Nobody answers any more. Whoever has asked is told.
+    pub(super) fn close(&self) {
+        *self.open.lock() = None;
+    }
+
+    /// So many bytes are in the log. Said by the log thread.
+    pub(super) fn add_written(&self, bytes: u64) {
+        let before = self.written.fetch_add(bytes, Ordering::Relaxed);
+        if before < self.enough && before + bytes >= self.enough {
+            self.due.notify_one();
+        }
+    }
+
+    /// A checkpoint has what was written before it.
+    pub fn forget(&self, bytes: u64) {
+        self.written.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes of groups since the last checkpoint.
+    pub fn written(&self) -> u64 {
+        self.written.load(Ordering::Relaxed)
+    }
+
+    /// Whether a checkpoint is worth it.
+    pub fn is_due(&self) -> bool {
+        self.written() >= self.enough
+    }
+
+    /// Waits until it is.
+    pub async fn due(&self) {
+        while !self.is_due() {
+            self.due.notified().await;
+        }
+    }
+}

@@ -1,0 +1,315 @@
+//! What is to be done in segments: each for itself, so that threads work side by side.
+//!
+//! ```text
+//! segment 3   t5: rows 0 … 9   t7: chunk 12   t9: row 4 is deleted   ──▶ thread 0
+//! segment 8   t6: chunk 11     t9: rows 0 … 3                        ──▶ thread 1
+//! ```
+//!
+//! Large chunks are read into the memory of their owner's node, where they stay. All bytes are checked: what was stored
+//! may be damaged, and what is read by somebody later must not be.
+
+use super::Wrong;
+use super::objects::RecoveredObject;
+use crate::error::{EngineError, store_error};
+use crate::object::data_object::DataObject;
+use eris_column::{
+    CHUNK_ROWS, ColumnChunk, Dictionary, FormError, FormReader, ObjectMemory, ZoneRange,
+};
+use eris_log::{ChunkFiles, LogError, Origin};
+use eris_numa::{Memory, OutOfMemory, Topology};
+use eris_store::{ReadColumns, Recoder, RestoredRows, Segment, StoreError};
+use eris_types::{AeuId, NodeId, RowId, Timestamp};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::thread;
+
+/// So much is done at a time: a thread has work, and what waits takes little memory.
+const ENOUGH_BYTES: usize = 32 << 20;
+const ENOUGH_CHUNKS: usize = 512;
+
+/// How much waits.
+#[derive(Default)]
+pub(super) struct Queued {
+    pub bytes: usize,
+    pub chunks: usize,
+}
+
+impl Queued {
+    pub fn is_enough(&self) -> bool {
+        self.bytes >= ENOUGH_BYTES || self.chunks >= ENOUGH_CHUNKS
+    }
+}
+
+/// A segment, the AEU whose it is to be, and what is to be done in it.
+pub(super) struct RecoveredSegment {
+    pub owner: AeuId,
+    pub segment: Segment,
+    pub steps: Vec<Step>,
+}
+
+/// What a group says of a segment.
+pub(super) struct Step {
+    pub group: (Origin, u64),
+    pub at: Timestamp,
+    pub what: What,
+}
+
+pub(super) enum What {
+    /// Rows are added, each piece with its first id and how many it has, and others deleted.
+    Commit {
+        added: Vec<(RowId, usize, Source)>,
+        deleted: Vec<RowId>,
+    },
+    /// A chunk that a snapshot has.
+    Chunk {
+        rows: usize,
+        source: Source,
+        ids: Vec<(RowId, usize)>,
+        unseen: Vec<(usize, usize)>,
+    },
+}
+
+/// Where columns are read from.
+pub(super) enum Source {
+    Here(Box<[u8]>),
+    ChunkFile(u64),
+}
+
+/// Who works, and where.
+pub(super) struct Machine {
+    pub topology: Arc<Topology>,
+    pub memory: Memory,
+    files: ChunkFiles,
+    threads: usize,
+    /// Chunks that were read, by number and node: some are in several segments.
+    read: Mutex<HashMap<(u64, NodeId), Vec<Weak<ColumnChunk>>>>,
+}
+
+/// What is known while a segment is worked on.
+struct Work<'a> {
+    object: &'a DataObject,
+    dictionaries: &'a [Option<Dictionary>],
+    segment: &'a mut RecoveredSegment,
+}
+
+impl Machine {
+    pub fn new(
+        topology: &Arc<Topology>,
+        memory: &Memory,
+        files: ChunkFiles,
+        threads: usize,
+    ) -> Self {
+        Machine {
+            topology: Arc::clone(topology),
+            memory: memory.clone(),
+            files,
+            threads,
+            read: Mutex::default(),
+        }
+    }
+
+    /// Does all that is to be done in segments.
+    pub fn work<'a>(
+        &self,
+        objects: impl Iterator<Item = &'a mut RecoveredObject>,
+    ) -> Result<(), EngineError> {
+        let works = objects.flat_map(|recovered| {
+            let (object, dictionaries) = (&recovered.object, &recovered.dictionaries);
+            let segments = recovered.segments.values_mut();
+            let segments = segments.filter(|segment| !segment.steps.is_empty());
+            segments.map(|segment| Work {
+                object,
+                dictionaries,
+                segment,
+            })
+        });
+        let works: Vec<Work<'_>> = works.collect();
+        let threads = self.threads.min(works.len());
+        let works = Mutex::new(works.into_iter());
+        let next = || works.lock().unwrap_or_else(PoisonError::into_inner).next();
+        let work = || -> Result<(), EngineError> {
+            while let Some(mut work) = next() {
+                self.steps(&mut work)?;
+            }
+            Ok(())
+        };
+        thread::scope(|scope| {
+            let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+            let own = work();
+            let others = others.into_iter().map(|other| match other.join() {
+                Ok(done) => done,
+                Err(panic) => std::panic::resume_unwind(panic),
+            });
+            others.fold(own, |all, one| all.and(one))
+        })
+    }
+
+    fn steps(&self, work: &mut Work<'_>) -> Result<(), EngineError> {
+        for step in std::mem::take(&mut work.segment.steps) {
+            let (origin, group) = step.group;
+            let done = self.step(work, step.at, step.what);
+            done.map_err(|wrong| wrong.of(origin, group))?;
+        }
+        Ok(())
+    }
+
+    fn step(&self, work: &mut Work<'_>, at: Timestamp, what: What) -> Result<(), Wrong> {
+        let owner = AeuId(work.segment.owner.0 % self.topology.aeus().len() as u16);
+        let memory = self.memory.node(self.topology.node_of(owner));
+        let home = ObjectMemory {
+            memory: &memory,
+            object: work.object.id,
+        };
+        let budget = memory.budget();
+        match what {
+            What::Chunk {
+                rows,
+                source,
+                ids,
+                unseen,
+            } => {
+                let read = self.read_columns(work, rows, &source, home)?;
+                let restored = RestoredRows {
+                    read,
+                    ids,
+                    deleted: unseen,
+                };
+                work.segment.segment.restore(restored, at, budget);
+            }
+            What::Commit { added, deleted } => {
+                let segment = &work.segment.segment;
+                if added
+                    .first()
+                    .is_some_and(|(first, ..)| *first < segment.next_id())
+                {
+                    let id = segment.id();
+                    return Err(work.wrong(&format!("rows of segment {id} come twice")));
+                }
+                let added = added.iter().map(|(first, rows, source)| {
+                    let read = self.read_columns(work, *rows, source, home)?;
+                    Ok((*first, read))
+                });
+                let added = added.collect::<Result<Vec<_>, Wrong>>()?;
+                work.segment.segment.replay(added, deleted, at, budget);
+            }
+        }
+        let segment = &mut work.segment.segment;
+        if segment.needs_merge() {
+            // Short of memory it stays as it is, as when the rows came first.
+            let _ = segment.merge(Recoder {
+                horizon: at,
+                schema: &work.object.schema,
+                known: work.dictionaries,
+                coding: work.dictionaries,
+                home,
+            });
+        }
+        Ok(())
+    }
+
+    /// Reads the columns of some rows.
+    fn read_columns(
+        &self,
+        work: &Work<'_>,
+        rows: usize,
+        source: &Source,
+        home: ObjectMemory<'_>,
+    ) -> Result<ReadColumns, Wrong> {
+        let number = match source {
+            Source::Here(form) => {
+                let columns = work.read(rows, FormReader::copying(form), home)?;
+                let number = None;
+                return Ok(ReadColumns { columns, number });
+            }
+            Source::ChunkFile(number) => *number,
+        };
+        let place = (number, home.memory.node());
+        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = read.get(&place).map(|columns| {
+            let columns = columns.iter().map(Weak::upgrade);
+            columns.collect::<Option<Vec<_>>>()
+        });
+        drop(read);
+        let columns = match known.flatten() {
+            Some(columns) => columns,
+            None => {
+                let columns = self.read_chunk(work, rows, number, home)?;
+                let weak = columns.iter().map(Arc::downgrade).collect();
+                read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+                read.insert(place, weak);
+                columns
+            }
+        };
+        if columns.first().is_none_or(|column| column.rows() != rows) {
+            return Err(work.wrong(&format!("chunk {number} has not {rows} rows")));
+        }
+        let number = Some(number);
+        Ok(ReadColumns { columns, number })
+    }
+
+    fn read_chunk(
+        &self,
+        work: &Work<'_>,
+        rows: usize,
+        number: u64,
+        home: ObjectMemory<'_>,
+    ) -> Result<Vec<Arc<ColumnChunk>>, Wrong> {
+        let failed = |error: LogError| Wrong::Failed(EngineError::Open(error.to_string()));
+        let info = self.files.info(number).map_err(failed)?;
+        if info.rows != rows as u64 {
+            let what = format!("chunk {number} has {} rows, not {rows}", info.rows);
+            return Err(work.wrong(&what));
+        }
+        let buffer = home.memory.allocate(home.object, info.bytes as usize);
+        let mut buffer = buffer.map_err(|denied| work.out_of_memory(denied))?;
+        let read = self.files.read(number, buffer.as_mut_slice());
+        read.map_err(failed)?;
+        work.read(rows, FormReader::sharing(buffer), home)
+    }
+}
+
+impl Work<'_> {
+    /// Reads the columns of some rows from their stored form.
+    fn read(
+        &self,
+        rows: usize,
+        mut reader: FormReader<'_>,
+        home: ObjectMemory<'_>,
+    ) -> Result<Vec<Arc<ColumnChunk>>, Wrong> {
+        if !(1..=CHUNK_ROWS).contains(&rows) {
+            return Err(self.wrong(&format!("a chunk of {rows} rows")));
+        }
+        let mut columns = Vec::with_capacity(self.object.schema.fields().len());
+        for (place, field) in self.object.schema.fields().iter().enumerate() {
+            let column = ColumnChunk::read(&mut reader, field.data_type(), rows, home);
+            let column = column.map_err(|error| match error {
+                FormError::OutOfMemory(denied) => self.out_of_memory(denied),
+                other => self.wrong(&format!("column {}: {other}", field.name())),
+            })?;
+            let codes = self.dictionaries[place].as_ref().map_or(0, Dictionary::len);
+            if column.is_coded()
+                && let ZoneRange::Codes(_, greatest) = column.zone().range
+                && greatest as usize >= codes
+            {
+                return Err(self.wrong(&format!(
+                    "column {}: code {greatest} of {codes}",
+                    field.name()
+                )));
+            }
+            columns.push(Arc::new(column));
+        }
+        match reader.rest().is_empty() {
+            true => Ok(columns),
+            false => Err(self.wrong("rows are followed by bytes that belong to nothing")),
+        }
+    }
+
+    fn out_of_memory(&self, denied: OutOfMemory) -> Wrong {
+        let denied = StoreError::OutOfMemory(denied);
+        Wrong::Failed(store_error(&self.object.name, &denied))
+    }
+
+    fn wrong(&self, reason: &str) -> Wrong {
+        Wrong::Damaged(format!("table {}: {reason}", self.object.name))
+    }
+}
