@@ -3,8 +3,7 @@
 use crate::error::EngineError;
 use crate::sequencer::Sequencer;
 use crate::settings::Synchronous;
-use eris_disk::HeldLock;
-use eris_log::LogWriter;
+use eris_log::{LogWriter, OpenDirectory};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -32,7 +31,7 @@ impl LogThread {
     /// The system has no thread.
     pub fn start(
         writer: LogWriter,
-        lock: HeldLock,
+        lock: OpenDirectory,
         sequencer: &Arc<Sequencer>,
         synchronous: Synchronous,
     ) -> io::Result<Self> {
