@@ -29,6 +29,8 @@ mod files;
 mod rewrite;
 mod writer;
 
+pub(crate) use file::CHUNKS;
+
 pub use entry::{ChunkInfo, chunk_bytes};
 pub use files::{ChunkFileUse, ChunkFiles};
 pub use rewrite::Rewrite;

@@ -1,292 +1,271 @@
-//! The directory of a database: what makes it one, and who has it open.
+//! The directory of a database: what makes it one, who has it open, and opening it in stages.
 //!
 //! ```text
 //! DIR/
-//!   eris.db              the manifest: which database this is, and where its log begins
-//!   eris.db.new          the next manifest, until it gets its name
-//!   lock                 the process that writes
-//!   log/000000000001.log
+//!   eris.db                            the manifest: the database is this snapshot, and the log from there on
+//!   eris.db.new                        the next manifest, until it gets its name
+//!   lock                               the process that writes
+//!   log/000000000007.log               what commits did
+//!   chunks/000000000003.chunks         large chunks, which the log and the snapshot refer to
+//!   snapshots/000000000002.snapshot    all that there was when the log began
 //!
-//! manifest   "ERISDB\n\0" ▪ format: 4 ▪ zeros: 4 ▪ database: 16 ▪ log: file, group, through: 8 each ▪ checksum: 8
+//! Directory::open ──▶ read ──▶ write ──▶ log writer, chunk writer, OpenDirectory ──▶ begin_from: the next manifest
+//! takes the lock      changes nothing
 //! ```
 //!
 //! A database is there from the moment when its manifest has its name. What lies there without one is left of a
 //! database that was never made, if it is nothing but what Eris makes; anything else is somebody's, and is not touched.
+//!
+//! The snapshot comes first, then the log. The log begins with commits that the snapshot has, too: it went on in a new
+//! file before the snapshot was taken.
+//!
+//! | module | |
+//! |---|---|
+//! | `manifest` | what a database consists of |
+//! | `found` | what lies in a directory without a manifest |
+//! | `open` | how another manifest takes the place of the one that is there |
+
+mod found;
+mod manifest;
+mod open;
+
+pub use manifest::Manifest;
+pub use open::OpenDirectory;
 
 use crate::buffers::LogBuffer;
+use crate::chunks::{ChunkBuffer, ChunkFiles, ChunkSettings, ChunkWriter};
+use crate::ends::LogStart;
 use crate::error::LogError;
-use crate::file::{FIRST_GROUP, LOG};
+use crate::file::LOG;
 use crate::group::Group;
-use crate::header::FORMAT;
-use crate::place::{DatabaseId, Place};
-use crate::reader::{LogRead, LogStart, read_log, remove_others};
+use crate::place::DatabaseId;
+use crate::reader::{LogRead, read_log};
+use crate::snapshot::{SNAPSHOTS, read_snapshot};
 use crate::writer::{LogSettings, LogWriter};
-use eris_disk::{Access, Disk, Entry, EntryKind, HeldLock, Lock, Reason};
+use eris_disk::{Disk, HeldLock, Lock, Reason};
 use eris_types::Timestamp;
+use found::{LOCK, has_been_in_use, has_manifest};
 use std::collections::BTreeSet;
-use std::io::IoSlice;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-const MANIFEST: &str = "eris.db";
-const NEXT_MANIFEST: &str = "eris.db.new";
-const LOCK: &str = "lock";
-const MAGIC: [u8; 8] = *b"ERISDB\n\0";
-const LENGTH: usize = 64;
-const CHECKSUM: usize = LENGTH - 8;
+/// The directory of a database, locked. Nothing of the database was changed yet.
+#[derive(Debug)]
+pub struct Directory {
+    disk: Arc<dyn Disk>,
+    access: Lock,
+    lock: HeldLock,
+    manifest: Option<Manifest>,
+    database: DatabaseId,
+}
 
-/// What a manifest says.
+/// Where a group was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Manifest {
-    /// The database.
-    pub database: DatabaseId,
-    /// Where its log begins.
-    pub start: LogStart,
+pub enum Origin {
+    /// In the snapshot.
+    Snapshot,
+    /// In the log.
+    Log,
 }
 
 /// A database that is open for writing.
 #[derive(Debug)]
-pub struct OpenLog {
-    /// Which one.
-    pub manifest: Manifest,
-    /// What was read; `None`: it was made.
-    pub read: Option<LogRead>,
-    /// Writes on.
-    pub writer: LogWriter,
+pub struct OpenDatabase {
+    /// Where it is.
+    pub directory: OpenDirectory,
+    /// Writes the log.
+    pub log: LogWriter,
     /// One for each that has something to say.
     pub buffers: Vec<LogBuffer>,
-    /// Until it is dropped, nobody else opens the database.
-    pub lock: HeldLock,
+    /// Writes chunk files. The log writer has it flush the chunks that a group refers to.
+    pub chunks: ChunkWriter,
+    /// Where chunks are pushed.
+    pub chunk_buffer: ChunkBuffer,
 }
 
-impl Manifest {
-    fn bytes(&self) -> [u8; LENGTH] {
-        let mut bytes = [0; LENGTH];
-        bytes[..8].copy_from_slice(&MAGIC);
-        bytes[8..12].copy_from_slice(&FORMAT.to_le_bytes());
-        bytes[16..32].copy_from_slice(&self.database.0);
-        let LogStart {
-            file,
-            group,
-            through,
-        } = self.start;
-        for (at, number) in [file, group, through.0].into_iter().enumerate() {
-            let at = 32 + 8 * at;
-            bytes[at..at + 8].copy_from_slice(&number.to_le_bytes());
-        }
-        let checksum = self.place().checksum([&bytes[..CHECKSUM]]);
-        bytes[CHECKSUM..].copy_from_slice(&checksum.to_le_bytes());
-        bytes
-    }
-
-    /// No other file has this number.
-    fn place(&self) -> Place {
-        LOG.place(self.database, 0, 0)
-    }
-
-    /// Reads the manifest of a directory; `None`: there is none.
+impl Directory {
+    /// Opens the directory of a database.
+    ///
+    /// [`Lock::Exclusive`] is for writing: the directory is made if it is not there. If it is empty, a database of the
+    /// identity `new` will be made in it. [`Lock::Shared`] is for reading, and changes nothing at all.
     ///
     /// # Errors
-    /// It is none of ours, or not what was written.
-    fn read(disk: &dyn Disk) -> Result<Option<Self>, LogError> {
-        let file = match disk.open(Path::new(MANIFEST), Access::Read) {
-            Ok(file) => file,
-            Err(error) if error.reason == Reason::NotFound => return Ok(None),
-            Err(error) => return Err(error.into()),
-        };
-        let path = file.path().to_owned();
-        let length = file.len()?;
-        let mut bytes = vec![0; length.min(LENGTH as u64) as usize];
-        file.read_at(&mut bytes, 0)?;
-        if !bytes.starts_with(&MAGIC) {
-            return Err(LogError::Foreign { path });
+    /// The directory has files of others, another process has the database open, or the manifest is missing or damaged;
+    /// for reading, there must be a database.
+    pub fn open(disk: Arc<dyn Disk>, access: Lock, new: DatabaseId) -> Result<Self, LogError> {
+        if access == Lock::Exclusive && !has_manifest(&*disk)? {
+            disk.create_directory(Path::new(""))?;
         }
-        let format = bytes.get(8..12).map_or(FORMAT, |bytes| {
-            u32::from_le_bytes(bytes.try_into().expect("four bytes"))
-        });
-        if format > FORMAT {
-            let newest = FORMAT;
-            return Err(LogError::Newer {
-                path,
-                format,
-                newest,
-            });
-        }
-        let word = |at: usize| {
-            let bytes = bytes.get(at..at + 8)?;
-            Some(u64::from_le_bytes(bytes.try_into().expect("eight bytes")))
-        };
-        let manifest = (|| {
-            Some(Manifest {
-                database: DatabaseId(bytes.get(16..32)?.try_into().expect("sixteen bytes")),
-                start: LogStart {
-                    file: word(32)?,
-                    group: word(40)?,
-                    through: Timestamp(word(48)?),
-                },
-            })
-        })();
-        match manifest
-            .filter(|manifest| length == LENGTH as u64 && manifest.bytes()[..] == bytes[..])
-        {
-            Some(manifest) => Ok(Some(manifest)),
-            None => {
-                let what = "it is not the manifest that was written";
-                Err(LogError::damaged(&path, 0, what))
+        let lock = match disk.lock(Path::new(LOCK), access) {
+            // Whoever makes a database makes this file first.
+            Err(error) if error.reason == Reason::NotFound => {
+                return Err(match Manifest::read(&*disk)? {
+                    Some(_) => error.into(),
+                    None => without_manifest(&*disk)?,
+                });
             }
+            lock => lock?,
+        };
+        let manifest = Manifest::read(&*disk)?;
+        if manifest.is_none() && (access == Lock::Shared || has_been_in_use(&*disk)?) {
+            return Err(without_manifest(&*disk)?);
         }
+        let database = manifest.map_or(new, |manifest| manifest.database);
+        Ok(Directory {
+            disk,
+            access,
+            lock,
+            manifest,
+            database,
+        })
     }
 
-    /// Puts the manifest into the place of the one that is there.
-    fn write(&self, disk: &dyn Disk) -> Result<(), LogError> {
-        let next = Path::new(NEXT_MANIFEST);
-        remove_if_there(disk, next)?;
-        let file = disk.create(next)?;
-        file.write_at(&[IoSlice::new(&self.bytes())], 0)?;
-        file.flush()?;
-        disk.rename(next, Path::new(MANIFEST))?;
-        Ok(disk.flush_directory(Path::new(""))?)
+    /// What the database consists of. `None`: a new one will be made here.
+    pub fn manifest(&self) -> Option<Manifest> {
+        self.manifest
     }
-}
 
-fn remove_if_there(disk: &dyn Disk, path: &Path) -> Result<(), LogError> {
-    match disk.remove(path) {
-        Err(error) if error.reason != Reason::NotFound => Err(error.into()),
-        _ => Ok(()),
+    /// The chunk files of the database. A new one has none.
+    ///
+    /// # Errors
+    /// As [`ChunkFiles::open`].
+    pub fn chunk_files(&self) -> Result<ChunkFiles, LogError> {
+        ChunkFiles::open(self.disk.clone(), self.database)
     }
-}
 
-/// Opens the database of a directory for writing, or makes one of this identity if the directory is empty or not there.
-/// `take` gets all groups of its log, in their order. There are log buffers for as many as have something to say.
-///
-/// # Errors
-/// The directory has other files, another process has the database open, it is damaged, or `take` says no: then nothing
-/// was written.
-pub fn open_log<E: From<LogError>>(
-    disk: Arc<dyn Disk>,
-    new: DatabaseId,
-    buffers: usize,
-    settings: LogSettings,
-    take: impl FnMut(Group) -> Result<(), E>,
-) -> Result<OpenLog, E> {
-    if !is_database(&*disk)? {
-        disk.create_directory(Path::new(""))
-            .map_err(LogError::from)?;
-    }
-    let lock = disk.lock(Path::new(LOCK), Lock::Exclusive);
-    let lock = lock.map_err(LogError::from)?;
-    let Some(manifest) = Manifest::read(&*disk)? else {
-        return Ok(make(disk, new, buffers, settings, lock)?);
-    };
-    let database = manifest.database;
-    let read = read_log(&*disk, database, manifest.start, take)?;
-    let files = read.files.clone();
-    // If the flush of its name has failed, it is shown and may never be stored. So its name is given once more.
-    manifest.write(&*disk)?;
-    let (writer, buffers) = LogWriter::go_on(disk.clone(), database, read.end, buffers, settings)?;
-    let in_use = writer.file_number();
-    remove_others(&*disk, |number| files.contains(&number) || number == in_use)?;
-    Ok(OpenLog {
-        manifest,
-        read: Some(read),
-        writer,
-        buffers,
-        lock,
-    })
-}
-
-/// Makes a database, in the place of what is left of one that was never made.
-fn make(
-    disk: Arc<dyn Disk>,
-    database: DatabaseId,
-    buffers: usize,
-    settings: LogSettings,
-    lock: HeldLock,
-) -> Result<OpenLog, LogError> {
-    if listed(&*disk, "")?
-        .iter()
-        .any(|entry| entry.name == LOG.directory)
-    {
-        if has_been_in_use(&*disk)? {
-            let path = disk.root().join(MANIFEST);
-            return Err(LogError::NoManifest { path });
+    /// Gives all groups of the snapshot to `take`, and then those of the log. It changes nothing. `None`: the database
+    /// will be new.
+    ///
+    /// Commits up to the snapshot's timestamp are in the snapshot, and perhaps once more in the log.
+    ///
+    /// # Errors
+    /// The database is damaged, or `take` says no.
+    pub fn read<E: From<LogError>>(
+        &self,
+        mut take: impl FnMut(Origin, Group) -> Result<(), E>,
+    ) -> Result<Option<LogRead>, E> {
+        let Some(manifest) = self.manifest else {
+            return Ok(None);
+        };
+        let (disk, database) = (&*self.disk, self.database);
+        if let Some(snapshot) = manifest.snapshot {
+            let take = |group| take(Origin::Snapshot, group);
+            read_snapshot(disk, database, snapshot, take)?;
         }
-        remove_others(&*disk, |_| false)?;
-    }
-    let start = LogStart {
-        file: 1,
-        group: 1,
-        through: Timestamp::ZERO,
-    };
-    let manifest = Manifest { database, start };
-    let (writer, buffers) =
-        LogWriter::create(disk.clone(), database, start.file, buffers, settings)?;
-    manifest.write(&*disk)?;
-    Ok(OpenLog {
-        manifest,
-        read: None,
-        writer,
-        buffers,
-        lock,
-    })
-}
-
-/// Whether a log has more than what is left when a database was never made: its first file, with nothing in it.
-fn has_been_in_use(disk: &dyn Disk) -> Result<bool, LogError> {
-    let [number] = LOG.numbers(disk)?[..] else {
-        return Ok(!LOG.numbers(disk)?.is_empty());
-    };
-    let file = disk.open(&LOG.path_of(number), Access::Read)?;
-    let (length, mut at) = (file.len()?, FIRST_GROUP);
-    let mut bytes = vec![0; 1 << 20];
-    while at < length {
-        let some = bytes.len().min((length - at) as usize);
-        file.read_at(&mut bytes[..some], at)?;
-        if bytes[..some].iter().any(|byte| *byte != 0) {
-            return Ok(true);
+        let take = |group| take(Origin::Log, group);
+        let mut read = read_log(disk, database, manifest.start, take)?;
+        // The newest commits of the snapshot may have done nothing that the log says. No other gets their timestamps.
+        if let Some(snapshot) = manifest.snapshot {
+            read.end.through = read.end.through.max(snapshot.at);
         }
-        at += some as u64;
+        Ok(Some(read))
     }
-    Ok(false)
-}
 
-/// What a directory has; nothing, if it is not there.
-fn listed(disk: &dyn Disk, directory: &str) -> Result<Vec<Entry>, LogError> {
-    match disk.list(Path::new(directory)) {
-        Ok(entries) => Ok(entries),
-        Err(error) if error.reason == Reason::NotFound => Ok(Vec::new()),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// Whether a directory is a database. One that is none must have no files of others.
-fn is_database(disk: &dyn Disk) -> Result<bool, LogError> {
-    let entries = listed(disk, "")?;
-    let names: BTreeSet<_> = entries.iter().map(|entry| entry.name.as_os_str()).collect();
-    if names.contains(Path::new(MANIFEST).as_os_str()) {
-        return Ok(true);
-    }
-    let ours = |entry: &Entry| {
-        matches!(
-            (entry.name.to_str(), entry.kind),
-            (Some(NEXT_MANIFEST | LOCK), EntryKind::File(_))
-        ) || entry.name == LOG.directory && entry.kind == EntryKind::Directory
-    };
-    let mut foreign: Option<PathBuf> = (entries.iter())
-        .find(|entry| !ours(entry))
-        .map(|entry| PathBuf::from(&entry.name));
-    if foreign.is_none() && names.contains(Path::new(LOG.directory).as_os_str()) {
-        let files = listed(disk, LOG.directory)?;
-        let other = files
+    /// Begins to write, behind what was read, or makes the database. Files that are of no use any more are removed. So
+    /// are chunks that nothing refers to. There are log buffers for as many as have something to say.
+    ///
+    /// # Errors
+    /// A chunk that is referred to is not there: then nothing was changed. Or the disk has failed.
+    ///
+    /// # Panics
+    /// If the directory was opened for reading, or `read` is not what [`Directory::read`] has said.
+    pub fn write(
+        self,
+        read: Option<LogRead>,
+        chunks: &ChunkFiles,
+        referred_to: &BTreeSet<u64>,
+        next_chunk: u64,
+        buffers: usize,
+        settings: (LogSettings, ChunkSettings),
+    ) -> Result<OpenDatabase, LogError> {
+        assert_eq!(self.access, Lock::Exclusive, "it is open for reading");
+        referred_to
             .iter()
-            .find(|entry| LOG.number_of(&entry.name).is_none());
-        foreign = other.map(|entry| Path::new(LOG.directory).join(&entry.name));
+            .try_for_each(|number| chunks.info(*number).map(drop))?;
+        let disk = &self.disk;
+        // What is removed below may come back after a crash. So no other chunk gets a number that was found there.
+        let next_chunk = next_chunk.max(chunks.next_chunk());
+        let last_snapshot = SNAPSHOTS.numbers(&**disk)?.last().copied().unwrap_or(0);
+        let (manifest, (mut log, starts)) = match (self.manifest, read) {
+            (Some(manifest), Some(read)) => {
+                // If the flush of its name has failed, it is shown and may never be stored. So its name is given once
+                // more, before anything is removed that the one before refers to.
+                let manifest = Manifest {
+                    next_chunk: next_chunk.max(manifest.next_chunk),
+                    ..manifest
+                };
+                manifest.write(&**disk)?;
+                let written = self.go_on(read, buffers, settings.0)?;
+                let snapshot = manifest.snapshot.map(|snapshot| snapshot.number);
+                SNAPSHOTS.remove_others(&**disk, |number| Some(number) == snapshot)?;
+                (manifest, written)
+            }
+            (None, None) => self.make(next_chunk, buffers, settings.0)?,
+            _ => panic!("something else was read"),
+        };
+        // Behind the log: what its last group no longer refers to is removed here.
+        let (chunks, chunk_buffer) =
+            ChunkWriter::go_on(chunks, referred_to, manifest.next_chunk, settings.1)?;
+        log.refer_to(chunks.clone());
+        let last_snapshot = (manifest.snapshot)
+            .map_or(last_snapshot, |snapshot| last_snapshot.max(snapshot.number));
+        Ok(OpenDatabase {
+            directory: OpenDirectory::new(self.disk, self.lock, manifest, last_snapshot + 1),
+            log,
+            buffers: starts,
+            chunks,
+            chunk_buffer,
+        })
     }
-    match foreign {
-        None => Ok(false),
-        Some(path) => Err(LogError::OtherFiles {
+
+    /// Goes on with the log that was read, and removes files that are not of it.
+    fn go_on(
+        &self,
+        read: LogRead,
+        buffers: usize,
+        settings: LogSettings,
+    ) -> Result<(LogWriter, Vec<LogBuffer>), LogError> {
+        let disk = self.disk.clone();
+        let (log, buffers) = LogWriter::go_on(disk, self.database, read.end, buffers, settings)?;
+        let is_of_it = |number| read.files.contains(&number) || number == log.file_number();
+        LOG.remove_others(&*self.disk, is_of_it)?;
+        Ok((log, buffers))
+    }
+
+    /// Makes the database, in the place of what is left of one that was never made.
+    fn make(
+        &self,
+        next_chunk: u64,
+        buffers: usize,
+        settings: LogSettings,
+    ) -> Result<(Manifest, (LogWriter, Vec<LogBuffer>)), LogError> {
+        LOG.remove_others(&*self.disk, |_| false)?;
+        let start = LogStart {
+            file: 1,
+            group: 1,
+            through: Timestamp::ZERO,
+        };
+        let manifest = Manifest {
+            database: self.database,
+            start,
+            snapshot: None,
+            next_chunk,
+        };
+        let disk = self.disk.clone();
+        let log = LogWriter::create(disk, self.database, start.file, buffers, settings)?;
+        manifest.write(&*self.disk)?;
+        Ok((manifest, log))
+    }
+}
+
+/// What is wrong with a directory that has no manifest.
+fn without_manifest(disk: &dyn Disk) -> Result<LogError, LogError> {
+    Ok(match has_been_in_use(disk)? {
+        true => LogError::NoManifest {
+            path: disk.root().join(manifest::MANIFEST),
+        },
+        false => LogError::NoDatabase {
             directory: disk.root().to_owned(),
-            path,
-        }),
-    }
+        },
+    })
 }

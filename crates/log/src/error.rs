@@ -38,6 +38,12 @@ pub enum LogError {
         /// The manifest.
         path: PathBuf,
     },
+    /// A directory that should have a database has none.
+    #[error("{} has no Eris database", directory.display())]
+    NoDatabase {
+        /// The directory.
+        directory: PathBuf,
+    },
     /// A chunk that something refers to is in no file.
     #[error(
         "chunk {number} is in no file of {}. Nothing was changed; restore what is missing there, or a backup",

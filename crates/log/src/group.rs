@@ -1,9 +1,8 @@
-//! A log group: the records of some commits, written and flushed together.
+//! A log group: the records of some commits, written and flushed together. Snapshots consist of groups, too.
 //!
 //! ```text
 //!  0  magic "EGRP"                 4
-//! 4  flags                        4    1: the log was closed behind it; 2: it goes on in the file that the record
-//! names
+//!  4  flags                        4    1: it was closed behind it; 2: the log goes on in the file that the record names
 //!  8  its number                   8    one more than that of the group before
 //! 16  through                      8    all commits up to this timestamp are in it, or in groups before
 //! 24  length of the records        8
@@ -133,6 +132,13 @@ impl GroupBytes {
     }
 }
 
+/// What a group takes that begins with this header; `None`: it is none of a group.
+pub(crate) fn group_bytes(header: &[u8; HEADER]) -> Option<u64> {
+    let length = word(header, 24);
+    let is_one = header[..4] == MAGIC && length <= MOST as u64;
+    is_one.then(|| (HEADER as u64 + length).next_multiple_of(ALIGNMENT as u64))
+}
+
 fn checksum(bytes: &[u8], place: Place) -> u64 {
     place.checksum([&bytes[..CHECKSUM.start], &bytes[CHECKSUM.end..]])
 }
@@ -144,34 +150,28 @@ fn word(bytes: &[u8], at: usize) -> u64 {
 impl Group {
     /// What is at this place of a file, which goes on with these bytes.
     pub(crate) fn find(bytes: &[u8], place: Place) -> Found {
-        if bytes.len() < HEADER || bytes[..4] != MAGIC {
+        let header = bytes.first_chunk().and_then(group_bytes);
+        let Some(bytes) = header.and_then(|all| bytes.get(..all as usize)) else {
             return Found::Nothing;
-        }
+        };
         let flags = u32::from_le_bytes(bytes[4..8].try_into().expect("four bytes"));
-        let length = word(bytes, 24);
         let kind = match flags {
             0 => GroupKind::Records,
             CLOSED => GroupKind::Closed,
             CONTINUED => GroupKind::Continued,
             _ => return Found::Nothing,
         };
-        if length > MOST as u64 {
-            return Found::Nothing;
-        }
-        let all = (HEADER + length as usize).next_multiple_of(ALIGNMENT);
-        let Some(bytes) = bytes.get(..all) else {
-            return Found::Nothing;
-        };
         if word(bytes, CHECKSUM.start) != checksum(bytes, place) {
             return Found::Nothing;
         }
+        let records = HEADER..HEADER + word(bytes, 24) as usize;
         let group = Group {
             number: word(bytes, 8),
             through: Timestamp(word(bytes, 16)),
             kind,
-            records: bytes[HEADER..HEADER + length as usize].to_vec(),
+            records: bytes[records].to_vec(),
         };
-        Found::Group(group, all)
+        Found::Group(group, bytes.len())
     }
 
     /// Its records, in the order in which they were written: those of an owner in its order.

@@ -104,6 +104,17 @@ impl FileKind {
         Ok(disk.flush_directory(Path::new(""))?)
     }
 
+    /// Removes the files that are not to be kept, and has that on the medium.
+    pub fn remove_others(
+        &self,
+        disk: &dyn Disk,
+        keep: impl Fn(u64) -> bool,
+    ) -> Result<(), LogError> {
+        let mut numbers = self.numbers(disk)?;
+        numbers.retain(|number| !keep(*number));
+        self.remove(disk, &numbers)
+    }
+
     /// Removes files, and has that on the medium.
     pub fn remove(&self, disk: &dyn Disk, numbers: &[u64]) -> Result<(), LogError> {
         if numbers.is_empty() {

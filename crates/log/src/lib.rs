@@ -29,6 +29,7 @@ mod buffers;
 mod bytes;
 mod chunks;
 mod directory;
+mod ends;
 mod error;
 mod file;
 mod group;
@@ -36,6 +37,7 @@ mod header;
 mod place;
 mod reader;
 mod room;
+mod snapshot;
 mod writer;
 
 pub use buffers::{Entry, LogBuffer};
@@ -44,11 +46,13 @@ pub use chunks::{
     Chunk, ChunkBuffer, ChunkFileUse, ChunkFiles, ChunkInfo, ChunkSettings, ChunkWriter,
     ChunksWritten, Form, Rewrite, chunk_bytes,
 };
-pub use directory::{Manifest, OpenLog, open_log};
+pub use directory::{Directory, Manifest, OpenDatabase, OpenDirectory, Origin};
+pub use ends::{LastGroup, LogEnd, LogStart};
 pub use error::LogError;
 pub use group::{Group, Record};
 pub use header::FORMAT;
 pub use place::{DatabaseId, Place};
-pub use reader::{Cut, LogRead, LogStart, read_log};
+pub use reader::{Cut, LogRead, read_log};
 pub use room::{NoRoom, Purpose, ReservedRoom, Room};
-pub use writer::{LastGroup, LogEnd, LogSettings, LogWriter, RECORD_BYTES, Written};
+pub use snapshot::{SnapshotStart, SnapshotWriter, read_snapshot};
+pub use writer::{LogSettings, LogWriter, RECORD_BYTES, Written};

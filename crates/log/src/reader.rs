@@ -12,25 +12,13 @@
 //! whoever reads says what was cut off.
 
 use crate::bytes::Bytes;
+use crate::ends::{LastGroup, LogEnd, LogStart};
 use crate::error::LogError;
 use crate::file::{FIRST_GROUP, LOG, LogFile};
 use crate::group::{ALIGNMENT, Found, Group, GroupKind, HEADER};
 use crate::place::DatabaseId;
-use crate::writer::{LastGroup, LogEnd};
 use eris_disk::{Access, Disk};
-use eris_types::Timestamp;
 use std::path::PathBuf;
-
-/// Where a log begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LogStart {
-    /// The number of its first file.
-    pub file: u64,
-    /// The number of its first group.
-    pub group: u64,
-    /// All commits up to here are elsewhere.
-    pub through: Timestamp,
-}
 
 /// A log that was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -199,14 +187,4 @@ fn later_file(
 fn next_file(disk: &dyn Disk, first: u64) -> Result<u64, LogError> {
     let last = LOG.numbers(disk)?.last().copied();
     Ok(last.unwrap_or(0).max(first) + 1)
-}
-
-/// Removes the files of the log that are not to be kept.
-///
-/// # Errors
-/// One cannot be removed.
-pub fn remove_others(disk: &dyn Disk, keep: impl Fn(u64) -> bool) -> Result<(), LogError> {
-    let mut numbers = LOG.numbers(disk)?;
-    numbers.retain(|number| !keep(*number));
-    LOG.remove(disk, &numbers)
 }

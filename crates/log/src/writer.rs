@@ -16,6 +16,7 @@
 use crate::buffers::{Buffers, Entry, Gathered, LogBuffer};
 use crate::bytes::put_number;
 use crate::chunks::ChunkWriter;
+use crate::ends::{LogEnd, LogStart};
 use crate::error::LogError;
 use crate::file::{FIRST_GROUP, LOG, LogFile};
 use crate::group::{ALIGNMENT, GroupBytes, GroupKind, HEADER};
@@ -49,34 +50,6 @@ impl Default for LogSettings {
             file_bytes: 64 << 20,
         }
     }
-}
-
-/// Where the log ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LogEnd {
-    /// The number of the next group.
-    pub group: u64,
-    /// All commits up to here are in it.
-    pub through: Timestamp,
-    /// The file that it ends in.
-    pub file: u64,
-    /// Where in the file.
-    pub offset: u64,
-    /// A number that no file has had.
-    pub next_file: u64,
-    /// The last group, if there is one.
-    pub last: Option<LastGroup>,
-}
-
-/// The last group of a log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LastGroup {
-    /// The file that it is in.
-    pub file: u64,
-    /// Where.
-    pub offset: u64,
-    /// What it takes.
-    pub bytes: u64,
 }
 
 /// What has been written so far.
@@ -304,6 +277,35 @@ impl LogWriter {
         Ok(())
     }
 
+    /// Goes on in a new file. All that was written before belongs to commits up to the start that this returns.
+    ///
+    /// # Errors
+    /// There is no room for a new file: the log goes on as it was. Or the disk has failed: nothing is written any more,
+    /// as after [`LogWriter::step`].
+    ///
+    /// # Panics
+    /// If it has failed.
+    pub fn begin_file(&mut self) -> Result<LogStart, LogError> {
+        assert!(!self.has_failed, "a log that has failed is not written");
+        // What is reserved has to fit into the new file. Whoever reserves from now on goes by its limit.
+        let next = self.next.as_ref().map_or(0, room_for_records);
+        self.room.set_limit(next, false);
+        let reserved = self.room.reserved();
+        if self.next.is_none() || next < reserved {
+            let made = self.prepare_next(reserved + GROUP_BYTES);
+            made.inspect_err(|_| self.set_limit(true))?;
+        }
+        self.has_failed = true;
+        self.switch().inspect_err(|_| self.room.fail())?;
+        self.has_failed = false;
+        self.set_limit(false);
+        Ok(LogStart {
+            file: self.file.number,
+            group: self.group,
+            through: self.through,
+        })
+    }
+
     /// Makes the next file, with room for so many bytes of a group at least.
     fn prepare_next(&mut self, bytes: u64) -> Result<(), LogError> {
         if let Some(small) = self.next.take() {
@@ -357,9 +359,9 @@ impl LogWriter {
     }
 
     fn set_limit(&self, is_full: bool) {
-        let rest = |file: &LogFile| file.rest().saturating_sub(GROUP_BYTES + LAST_GROUPS);
-        let next = self.next.as_ref().map_or(0, rest);
-        self.room.set_limit(rest(&self.file).max(next), is_full);
+        let next = self.next.as_ref().map_or(0, room_for_records);
+        let limit = room_for_records(&self.file).max(next);
+        self.room.set_limit(limit, is_full);
     }
 
     /// Says that the log is closed; nobody has anything to say any more.
@@ -380,4 +382,9 @@ impl LogWriter {
         }
         Ok(())
     }
+}
+
+/// Bytes of records that find room in a file as one group.
+fn room_for_records(file: &LogFile) -> u64 {
+    file.rest().saturating_sub(GROUP_BYTES + LAST_GROUPS)
 }

@@ -1,36 +1,48 @@
 //! Opening a directory: a database is there or not, whatever happens while it is made; what is no database stays as it
 //! is.
 
-use eris_disk::{Disk, EntryKind, Fault, Operation, RealDisk, SimulatedDisk};
-use eris_log::{DatabaseId, Entry, FORMAT, LogError, LogSettings, OpenLog, open_log};
+use eris_disk::{Disk, EntryKind, Fault, Lock, Operation, RealDisk, SimulatedDisk};
+use eris_log::{
+    ChunkSettings, DatabaseId, Directory, Entry, FORMAT, LogError, LogSettings, OpenDatabase,
+};
 use eris_types::Timestamp;
+use std::collections::BTreeSet;
 use std::io::IoSlice;
 use std::path::Path;
 use std::sync::Arc;
 
 const SMALL: LogSettings = LogSettings { file_bytes: 4096 };
 
-fn open(disk: &SimulatedDisk, id: u8) -> Result<(OpenLog, Vec<u64>), LogError> {
+/// Opens a directory, and the timestamps of all records there.
+fn open_with(
+    disk: Arc<dyn Disk>,
+    id: u8,
+    settings: LogSettings,
+) -> Result<(OpenDatabase, Vec<u64>), LogError> {
+    let directory = Directory::open(disk, Lock::Exclusive, DatabaseId([id; 16]))?;
     let mut seen = Vec::new();
-    let new = DatabaseId([id; 16]);
-    let open = open_log::<LogError>(Arc::new(disk.clone()), new, 1, SMALL, |group| {
-        seen.extend(
-            group
-                .records()
-                .map(|record| record.expect("it is whole").at.0),
-        );
+    let read = directory.read::<LogError>(|_, group| {
+        let records = group.records();
+        seen.extend(records.map(|record| record.expect("it is whole").at.0));
         Ok(())
     })?;
+    let chunks = directory.chunk_files()?;
+    let settings = (settings, ChunkSettings::default());
+    let open = directory.write(read, &chunks, &BTreeSet::new(), 1, 1, settings)?;
     Ok((open, seen))
 }
 
-fn commit(open: &mut OpenLog, at: u64) -> Result<(), LogError> {
+fn open(disk: &SimulatedDisk, id: u8) -> Result<(OpenDatabase, Vec<u64>), LogError> {
+    open_with(Arc::new(disk.clone()), id, SMALL)
+}
+
+fn commit(open: &mut OpenDatabase, at: u64) -> Result<(), LogError> {
     open.buffers[0].push(Entry {
         at: Timestamp(at),
         body: vec![7; 100],
         room: None,
     });
-    open.writer.step(Timestamp(at)).map(drop)
+    open.log.step(Timestamp(at)).map(drop)
 }
 
 /// What a process has done: whether the database was there for it, and how many commits were acknowledged.
@@ -46,7 +58,7 @@ fn process(disk: &SimulatedDisk, id: u8, commits: u64) -> (Option<DatabaseId>, u
         }
         done = at;
     }
-    (Some(open.manifest.database), done, seen)
+    (Some(open.directory.manifest().database), done, seen)
 }
 
 #[test]
@@ -67,7 +79,7 @@ fn a_database_is_made_or_not_whatever_happens() {
             for found in [disk.kill(), disk.crash(), disk.crash()] {
                 let (open, seen) =
                     open(&found, 2).unwrap_or_else(|error| panic!("operation {nth}: {error}"));
-                let database = open.manifest.database;
+                let database = open.directory.manifest().database;
                 if let Some(made) = made {
                     assert_eq!(database, made, "operation {nth}");
                     assert!(seen.len() as u64 >= done, "operation {nth}");
@@ -96,7 +108,11 @@ fn what_a_failed_flush_has_left_to_see_is_stored_before_anybody_relies_on_it() {
         for found in [shown.crash(), shown.crash(), shown.crash()] {
             let (open, seen) =
                 open(&found, 3).unwrap_or_else(|error| panic!("operation {nth}: {error}"));
-            assert_eq!(Some(open.manifest.database), id, "operation {nth}");
+            assert_eq!(
+                Some(open.directory.manifest().database),
+                id,
+                "operation {nth}"
+            );
             assert!(seen.len() as u64 >= done, "operation {nth}");
         }
     }
@@ -160,7 +176,15 @@ fn what_is_no_database_is_not_touched() {
         let file = disk.create(path).unwrap();
         file.write_at(&[IoSlice::new(bytes)], 0).unwrap();
     };
-    for path in ["letter.txt", "log/letter.txt", "data/eris.db", "log/1.log"] {
+    for path in [
+        "letter.txt",
+        "log/letter.txt",
+        "data/eris.db",
+        "log/1.log",
+        "chunks/1.chunks",
+        "snapshots/000000000001.log",
+        "lock/000000000001.log",
+    ] {
         let disk = SimulatedDisk::new(1);
         put(&disk, path, b"Dear Eris");
         let before = all(&disk);
@@ -215,19 +239,12 @@ fn what_is_no_database_is_not_touched() {
 fn a_real_directory_has_a_database() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("new/one");
-    let new = DatabaseId([5; 16]);
     let open = |commits: std::ops::Range<u64>| {
-        let disk = RealDisk::new(&path);
-        let mut seen = 0;
-        let mut open = open_log::<LogError>(Arc::new(disk), new, 1, SMALL, |group| {
-            seen += group.records().count();
-            Ok(())
-        })
-        .unwrap();
+        let (mut open, seen) = open_with(Arc::new(RealDisk::new(&path)), 5, SMALL).unwrap();
         for at in commits {
             commit(&mut open, at).unwrap();
         }
-        seen
+        seen.len()
     };
     assert_eq!(open(1..100), 0);
     assert_eq!(open(100..150), 99);
@@ -257,16 +274,13 @@ fn a_disk_that_is_nearly_full_opens_with_small_files() {
     let large = LogSettings {
         file_bytes: 4 << 20,
     };
-    let open = |disk: &SimulatedDisk| {
-        let new = DatabaseId([1; 16]);
-        open_log::<LogError>(Arc::new(disk.clone()), new, 1, large, |_| Ok(()))
-    };
-    let mut first = open(&disk).unwrap();
+    let open = |disk: &SimulatedDisk| open_with(Arc::new(disk.clone()), 1, large);
+    let mut first = open(&disk).unwrap().0;
     commit(&mut first, 1).unwrap();
-    first.writer.close(Timestamp(1)).unwrap();
+    first.log.close(Timestamp(1)).unwrap();
     disk.set_capacity(Some(512 << 10));
     let disk = disk.kill();
-    let mut second = open(&disk).unwrap();
+    let mut second = open(&disk).unwrap().0;
     commit(&mut second, 2).unwrap();
     let files = disk.list(Path::new("log")).unwrap();
     let EntryKind::File(length) = files.last().unwrap().kind else {

@@ -9,10 +9,13 @@ use crate::remote::Remote;
 use crate::sequencer::{Sequencer, first_way};
 use crate::settings::Synchronous;
 use crate::tasks::owner::Owner;
-use eris_disk::{Disk, HeldLock};
-use eris_log::{DatabaseId, LogSettings, LogWriter, OpenLog, open_log};
+use eris_disk::{Disk, Lock};
+use eris_log::{
+    ChunkSettings, DatabaseId, Directory, LogSettings, LogWriter, OpenDatabase, OpenDirectory,
+};
 use eris_numa::{HugePages, Memory, Topology};
 use eris_types::{AeuId, ObjectId, Timestamp};
+use std::collections::BTreeSet;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
@@ -52,7 +55,7 @@ pub(crate) struct Opened {
     foundation: Foundation,
     found: Found,
     writer: LogWriter,
-    lock: HeldLock,
+    lock: OpenDirectory,
 }
 
 impl Foundation {
@@ -107,20 +110,25 @@ pub(crate) fn open(
     let directory: Arc<str> = disk.root().display().to_string().into();
     let mut recovery = Recovery::new(&topology, &memory);
     let buffers = topology.aeus().len() + 1;
-    let take = |group: eris_log::Group| recovery.take(&group).map_err(OpenError::Engine);
-    let opened = open_log(disk, any_database(), buffers, settings, take);
-    let opened = opened.map_err(|error| match error {
+    let told = |error| open_error(&error);
+    let in_directory = Directory::open(disk, Lock::Exclusive, any_database()).map_err(told)?;
+    let take = |_, group: eris_log::Group| recovery.take(&group).map_err(OpenError::Engine);
+    let read = in_directory.read(take).map_err(|error| match error {
         OpenError::Log(error) => open_error(&error),
         OpenError::Engine(error) => EngineError::Open(format!("{directory}: {error}")),
     })?;
-    let OpenLog {
-        read,
-        writer,
+    let last = read
+        .as_ref()
+        .map_or(Timestamp::ZERO, |read| read.end.through);
+    let chunks = in_directory.chunk_files().map_err(told)?;
+    let settings = (settings, ChunkSettings::default());
+    let opened = in_directory.write(read, &chunks, &BTreeSet::new(), 1, buffers, settings);
+    let OpenDatabase {
+        directory: lock,
+        log: writer,
         buffers,
-        lock,
         ..
-    } = opened;
-    let last = read.map_or(Timestamp::ZERO, |read| read.end.through);
+    } = opened.map_err(told)?;
     let foundation = Foundation::new(topology, memory, huge_pages, last);
     let logs = buffers.into_iter().map(|buffer| {
         let room = writer.room().clone();
@@ -159,7 +167,7 @@ pub(crate) fn open(
 impl Opened {
     /// For tests, which step the log writer by hand.
     #[cfg(test)]
-    pub fn into_parts(self) -> (Foundation, Found, LogWriter, HeldLock) {
+    pub fn into_parts(self) -> (Foundation, Found, LogWriter, OpenDirectory) {
         (self.foundation, self.found, self.writer, self.lock)
     }
 

@@ -21,7 +21,7 @@ pub(super) const FIRST_ENTRY: u64 = HEADER_BYTES;
 const BLOCK: u64 = 1 << 20;
 
 /// The files of chunks.
-pub(super) const CHUNKS: FileKind = FileKind {
+pub(crate) const CHUNKS: FileKind = FileKind {
     magic: *b"ERISCHK\n",
     directory: "chunks",
     suffix: "chunks",

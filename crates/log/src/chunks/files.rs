@@ -300,7 +300,7 @@ impl ChunkFiles {
     }
 
     /// A number that no chunk has had, at the time when nobody draws numbers yet.
-    pub(super) fn next_chunk(&self) -> u64 {
+    pub(crate) fn next_chunk(&self) -> u64 {
         self.state().next_chunk
     }
 }

@@ -1,0 +1,133 @@
+//! A directory that is open for writing: which manifest is in place, and how another one takes it.
+//!
+//! ```text
+//! snapshot 1 │ log 4 │ log 5                    the manifest says: snapshot 1, and the log from file 4 on
+//!              snapshot 2 ─────────┐
+//! snapshot 1 │ log 4 │ log 5 │ log 6            the log has gone on in a new file, and a snapshot was written
+//!                                  ▼
+//!              snapshot 2 │ log 6 │ log 7       the manifest says: snapshot 2, and the log from file 6 on; then
+//!                                               what is older was removed
+//! ```
+//!
+//! Nothing is removed before the new manifest is on the medium. If that fails, it may be there or not: then nothing is
+//! removed, no other manifest is tried, and the next start finds either.
+
+use super::manifest::Manifest;
+use crate::ends::LogStart;
+use crate::error::LogError;
+use crate::file::LOG;
+use crate::header::FileKind;
+use crate::snapshot::{SNAPSHOTS, SnapshotStart};
+use eris_disk::{Disk, HeldLock};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// A directory that is open for writing. Clones are the same one. Nobody else opens it until the last one is dropped.
+#[derive(Clone, Debug)]
+pub struct OpenDirectory(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    disk: Arc<dyn Disk>,
+    state: Mutex<State>,
+    next_snapshot: AtomicU64,
+    _lock: HeldLock,
+}
+
+#[derive(Debug)]
+struct State {
+    manifest: Manifest,
+    /// Why nobody knows which manifest is on the medium.
+    failed: Option<LogError>,
+}
+
+impl OpenDirectory {
+    /// The directory in which this manifest is, on the medium.
+    pub(super) fn new(
+        disk: Arc<dyn Disk>,
+        lock: HeldLock,
+        manifest: Manifest,
+        next_snapshot: u64,
+    ) -> Self {
+        let state = State {
+            manifest,
+            failed: None,
+        };
+        OpenDirectory(Arc::new(Shared {
+            disk,
+            state: Mutex::new(state),
+            next_snapshot: AtomicU64::new(next_snapshot),
+            _lock: lock,
+        }))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().expect("nothing panics while it has it")
+    }
+
+    /// The newest manifest of which it is known that it is on the medium.
+    pub fn manifest(&self) -> Manifest {
+        self.state().manifest
+    }
+
+    /// Where its files are.
+    pub fn disk(&self) -> &Arc<dyn Disk> {
+        &self.0.disk
+    }
+
+    /// A number for a snapshot file, which no call has given before and no file has that is there.
+    pub fn next_snapshot(&self) -> u64 {
+        self.0.next_snapshot.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// From now on the database is this snapshot, which is finished, and the log from `start` on. Chunks had numbers
+    /// below `next_chunk`. All that was read for the snapshot must be durable in the log.
+    ///
+    /// Older snapshots, and older files of the log, are removed. They do no harm. So if that fails, it is no error: the
+    /// next checkpoint or start removes them.
+    ///
+    /// # Errors
+    /// The disk has failed, now or before. It is open whether the next start finds the former manifest or this one. What
+    /// each of them refers to is there: nothing is removed from now on.
+    ///
+    /// # Panics
+    /// If the snapshot has less than the log before `start`, or one of them is older than those of the former manifest.
+    pub fn begin_from(
+        &self,
+        snapshot: SnapshotStart,
+        start: LogStart,
+        next_chunk: u64,
+    ) -> Result<(), LogError> {
+        let former = self.manifest();
+        assert!(start.through <= snapshot.at, "the snapshot has less");
+        assert!(former.start.file <= start.file, "an older log");
+        let is_newer =
+            |former: SnapshotStart| former.number < snapshot.number && former.at <= snapshot.at;
+        assert!(former.snapshot.is_none_or(is_newer), "an older snapshot");
+        let mut state = self.state();
+        if let Some(error) = &state.failed {
+            return Err(error.clone());
+        }
+        let manifest = Manifest {
+            database: former.database,
+            start,
+            snapshot: Some(snapshot),
+            next_chunk: next_chunk.max(former.next_chunk),
+        };
+        let written = manifest.write(&*self.0.disk);
+        written.inspect_err(|error| state.failed = Some(error.clone()))?;
+        state.manifest = manifest;
+        self.remove_older(&LOG, start.file);
+        self.remove_older(&SNAPSHOTS, snapshot.number);
+        Ok(())
+    }
+
+    /// Removes files, and does not wait until that is on the medium. A flush that fails could take the name of a file
+    /// with it that another thread is making, which would not hear of it.
+    fn remove_older(&self, kind: &FileKind, first: u64) {
+        let numbers = kind.numbers(&*self.0.disk).unwrap_or_default();
+        for number in numbers.into_iter().filter(|number| *number < first) {
+            let _ = self.0.disk.remove(&kind.path_of(number));
+        }
+    }
+}
