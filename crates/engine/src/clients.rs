@@ -1,6 +1,7 @@
 //! What clients do: the engine as its users see it, fragments, writers, changes of rows, questions to owners.
 
 pub(crate) mod ask;
+mod checkpoint;
 pub(crate) mod client;
 pub(crate) mod columns;
 pub(crate) mod create_index;

@@ -27,7 +27,39 @@ pub(crate) use requests::Requests;
 pub(crate) use state::Durability;
 
 use crate::error::EngineError;
-use eris_log::LogError;
+use eris_log::{ChunkSettings, LogError, LogSettings};
+use std::num::NonZero;
+use std::thread::available_parallelism;
+
+/// How a database is written and read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StorageSettings {
+    pub log: LogSettings,
+    pub chunks: ChunkSettings,
+    /// So many bytes of the log are worth a checkpoint.
+    pub checkpoint_bytes: u64,
+    /// So many threads recover.
+    pub threads: usize,
+}
+
+impl StorageSettings {
+    /// As is best on this machine.
+    pub fn of_machine() -> Self {
+        StorageSettings {
+            log: LogSettings::default(),
+            chunks: ChunkSettings::default(),
+            checkpoint_bytes: 256 << 20,
+            threads: available_parallelism().map_or(1, NonZero::get),
+        }
+    }
+}
+
+/// Why there is no checkpoint.
+pub(crate) fn checkpoint_error(error: &LogError) -> EngineError {
+    EngineError::Checkpoint {
+        reason: error.to_string(),
+    }
+}
 
 /// Why a database cannot be opened.
 pub(crate) fn open_error(error: &LogError) -> EngineError {

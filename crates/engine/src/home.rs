@@ -4,7 +4,8 @@
 //! sql ── dyn Home ──▶ Engine            statements, snapshots, statistics      this file
 //!                     ├─ Write          writers of several objects             write
 //!                     ├─ SingleRows     rows by their keys, in place           single
-//!                     ├─ Definitions    what outlives the process              definitions
+//!                     ├─ Definitions    what is defined outlives the process   definitions
+//!                     ├─ Durability     checkpoints                            durability
 //!                     ├─ …              indexes, key orders, balancing         optional
 //!                     └─ descriptions   workers, nodes                         describe
 //! ```
@@ -14,6 +15,7 @@
 
 mod definitions;
 mod describe;
+mod durability;
 mod optional;
 mod single;
 mod write;
@@ -24,10 +26,10 @@ use crate::error::EngineError;
 use crate::settings::Settings;
 use arrow_array::ArrayRef;
 use eris_home::{
-    Balancer, Balancing, Budget, Definitions, Found, HeldSnapshot, Home, HomeError, HugePages,
-    Inspection, KeyIndexes, KeyOrders, Newest, NodeDescription, ObjectDefinition, ObjectStatistics,
-    Ownership, ReadBandwidth, SecondaryIndexes, SingleRows, Traffic, Usage, WorkerDescription,
-    Write,
+    Balancer, Balancing, Budget, Definitions, Durability, Found, HeldSnapshot, Home, HomeError,
+    HugePages, Inspection, KeyIndexes, KeyOrders, Newest, NodeDescription, ObjectDefinition,
+    ObjectStatistics, Ownership, ReadBandwidth, SecondaryIndexes, SingleRows, Traffic, Usage,
+    WorkerDescription, Write,
 };
 use eris_types::{ColumnId, ObjectId};
 use futures::future::BoxFuture;
@@ -186,6 +188,11 @@ impl Home for Engine {
     fn definitions(&self) -> Option<&dyn Definitions> {
         let durability = self.shared().durability.as_ref();
         durability.map(|_| self as &dyn Definitions)
+    }
+
+    fn durability(&self) -> Option<&dyn Durability> {
+        let durability = self.shared().durability.as_ref();
+        durability.map(|_| self as &dyn Durability)
     }
 
     fn balancer(&self, balancing: Balancing) -> Result<Option<Box<dyn Balancer>>, HomeError> {

@@ -148,6 +148,11 @@ fn word(bytes: &[u8], at: usize) -> u64 {
 }
 
 impl Group {
+    /// What its records take.
+    pub fn bytes(&self) -> u64 {
+        self.records.len() as u64
+    }
+
     /// What is at this place of a file, which goes on with these bytes.
     pub(crate) fn find(bytes: &[u8], place: Place) -> Found {
         let header = bytes.first_chunk().and_then(group_bytes);

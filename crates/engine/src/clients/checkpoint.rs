@@ -14,7 +14,7 @@
 
 use super::engine::Engine;
 use crate::durability::records::{self, Columns, StoredChunk};
-use crate::durability::{Chunks, Durability};
+use crate::durability::{Chunks, Durability, checkpoint_error};
 use crate::error::{EngineError, store_error};
 use crate::held::segment_view::FrozenSegment;
 use crate::object::data_object::DataObject;
@@ -50,7 +50,8 @@ impl Engine {
     pub(crate) async fn checkpoint(&self) -> Result<Checkpoint, EngineError> {
         let durability = self.shared().durability.as_ref();
         let durability = durability.expect("only a durable engine has a log");
-        let directory = durability.directory.lock().await;
+        let _one_at_a_time = durability.checkpointing.lock().await;
+        let directory = durability.directory()?;
         let failed = |error: LogError| checkpoint_error(&error);
         let before = durability.requests.written();
         let start = durability.requests.new_file().await?;
@@ -132,7 +133,9 @@ impl Engine {
         if let Some(ranges) = object.ranges.stored() {
             writing.push(&records::ranges(object.id, &ranges))?;
         }
-        for (segment, (owner, chunks)) in by_segment(frozen.into_iter().flat_map(|all| all.0), writing.at) {
+        for (segment, (owner, chunks)) in
+            by_segment(frozen.into_iter().flat_map(|all| all.0), writing.at)
+        {
             for chunk in chunks.into_chunks() {
                 let memory = self.memory().node(self.topology().node_of(owner));
                 let home = ObjectMemory {
@@ -217,7 +220,9 @@ impl Writing<'_> {
             self.referred_to.insert(number);
         }
         let ids = seen.ids().into_iter();
-        let ids: Vec<(u32, u32)> = ids.map(|(first, rows)| (first.0 as u32, rows as u32)).collect();
+        let ids: Vec<(u32, u32)> = ids
+            .map(|(first, rows)| (first.0 as u32, rows as u32))
+            .collect();
         let unseen = seen.deleted().into_iter();
         let unseen: Vec<(u32, u32)> = unseen
             .map(|(first, rows)| (first as u32, rows as u32))
@@ -233,12 +238,5 @@ impl Writing<'_> {
             columns,
         });
         self.push(&body)
-    }
-}
-
-/// Why there is no checkpoint.
-fn checkpoint_error(error: &LogError) -> EngineError {
-    EngineError::Checkpoint {
-        reason: error.to_string(),
     }
 }

@@ -3,6 +3,7 @@
 use super::client::Client;
 use super::foundation::{Found, FoundState, Foundation, open};
 use super::shared::EngineState;
+use crate::durability::StorageSettings;
 use crate::error::EngineError;
 use crate::object::data_object::DataObject;
 use crate::object::statistics::merge;
@@ -15,7 +16,6 @@ use arrow_schema::SchemaRef;
 use eris_aeu::Runtime;
 use eris_disk::RealDisk;
 use eris_home::{Newest, ObjectDefinition, ObjectStatistics, Partitioning};
-use eris_log::LogSettings;
 use eris_numa::{AeuPlace, Memory, Topology};
 use eris_route::{BufferSizes, Router};
 use eris_telemetry::Snapshot;
@@ -70,7 +70,7 @@ impl Engine {
                     topology,
                     memory,
                     settings.huge_pages,
-                    LogSettings::default(),
+                    StorageSettings::of_machine(),
                 )?;
                 opened.start(database.synchronous)?
             }
@@ -144,9 +144,12 @@ impl Engine {
         let id = self.next_object();
         let aeus = self.shared.topology.aeus().len();
         let object = DataObject::new(id, &name, schema, partitioning, &key, aeus)?;
-        durability.say_object(&object.stored()).await?;
+        let stored = object.stored();
+        let room = durability.room_for_object(&stored).await?;
+        // A checkpoint in between has it by one or the other.
         self.shared
             .add_object(object.durable(durability.log.clone()));
+        durability.say_object(&stored, room);
         Ok(id)
     }
 

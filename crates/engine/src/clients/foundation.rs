@@ -1,7 +1,9 @@
 //! What an engine stands on: the machine's topology and memory, and the order of commits; and what it finds if it opens
 //! a database.
 
-use crate::durability::{Durability, Log, LogThread, open_error};
+use crate::durability::{
+    Chunks, Durability, Flusher, Log, LogThread, Requests, StorageSettings, open_error,
+};
 use crate::error::EngineError;
 use crate::object::data_object::DataObject;
 use crate::recovery::{Recovery, Restored, RestoredOwner};
@@ -10,12 +12,9 @@ use crate::sequencer::{Sequencer, first_way};
 use crate::settings::Synchronous;
 use crate::tasks::owner::Owner;
 use eris_disk::{Disk, Lock};
-use eris_log::{
-    ChunkSettings, DatabaseId, Directory, LogSettings, LogWriter, OpenDatabase, OpenDirectory,
-};
+use eris_log::{DatabaseId, Directory, Group, LogError, LogWriter, OpenDatabase, Origin};
 use eris_numa::{HugePages, Memory, Topology};
 use eris_types::{AeuId, ObjectId, Timestamp};
-use std::collections::BTreeSet;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
@@ -55,7 +54,8 @@ pub(crate) struct Opened {
     foundation: Foundation,
     found: Found,
     writer: LogWriter,
-    lock: OpenDirectory,
+    chunks: Arc<Chunks>,
+    requests: Arc<Requests>,
 }
 
 impl Foundation {
@@ -105,47 +105,70 @@ pub(crate) fn open(
     topology: Arc<Topology>,
     memory: Memory,
     huge_pages: HugePages,
-    settings: LogSettings,
+    storage: StorageSettings,
 ) -> Result<Opened, EngineError> {
-    let directory: Arc<str> = disk.root().display().to_string().into();
-    let mut recovery = Recovery::new(&topology, &memory);
-    let buffers = topology.aeus().len() + 1;
-    let told = |error| open_error(&error);
-    let in_directory = Directory::open(disk, Lock::Exclusive, any_database()).map_err(told)?;
-    let take = |_, group: eris_log::Group| recovery.take(&group).map_err(OpenError::Engine);
-    let read = in_directory.read(take).map_err(|error| match error {
+    let place: Arc<str> = disk.root().display().to_string().into();
+    let told = |error: LogError| open_error(&error);
+    let at_place = |error| EngineError::Open(format!("{place}: {error}"));
+    let directory = Directory::open(disk, Lock::Exclusive, any_database()).map_err(told)?;
+    let files = directory.chunk_files().map_err(told)?;
+    let mut recovery = Recovery::new(&topology, &memory, files.clone(), storage.threads);
+    let mut logged = 0;
+    let take = |origin, group: Group| {
+        if origin == Origin::Log {
+            logged += group.bytes();
+        }
+        (recovery.take(origin, &group)).map_err(OpenError::Engine)
+    };
+    let read = directory.read(take).map_err(|error| match error {
         OpenError::Log(error) => open_error(&error),
-        OpenError::Engine(error) => EngineError::Open(format!("{directory}: {error}")),
+        OpenError::Engine(error) => at_place(error),
     })?;
+    recovery.finish().map_err(at_place)?;
     let last = read
         .as_ref()
         .map_or(Timestamp::ZERO, |read| read.end.through);
-    let chunks = in_directory.chunk_files().map_err(told)?;
-    let settings = (settings, ChunkSettings::default());
-    let opened = in_directory.write(read, &chunks, &BTreeSet::new(), 1, buffers, settings);
+    let referred_to = recovery.referred_to();
+    let next_chunk = referred_to.last().map_or(1, |last| last + 1);
+    let (owners, settings) = (topology.aeus().len(), (storage.log, storage.chunks));
+    let opened = directory.write(read, &files, &referred_to, next_chunk, owners + 1, settings);
     let OpenDatabase {
-        directory: lock,
+        directory,
         log: writer,
         buffers,
-        ..
+        chunks,
+        chunk_buffer,
     } = opened.map_err(told)?;
     let foundation = Foundation::new(topology, memory, huge_pages, last);
+    let sequencer = &foundation.sequencer;
+    let requests = Arc::new(Requests::new(sequencer, logged, storage.checkpoint_bytes));
+    let chunks = Arc::new(Chunks::new(
+        (files, chunks, chunk_buffer),
+        storage.chunks,
+        recovery.said().clone(),
+        Arc::clone(&place),
+    ));
     let logs = buffers.into_iter().map(|buffer| {
         let room = writer.room().clone();
-        let (sequencer, directory) = (&foundation.sequencer, &directory);
-        Log::new(buffer, room, Arc::clone(sequencer), Arc::clone(directory))
+        let (sequencer, chunks) = (Arc::clone(sequencer), Arc::clone(&chunks));
+        Log::new(buffer, room, chunks, sequencer, Arc::clone(&place))
     });
     let mut logs: Vec<Log> = logs.collect();
-    let restored = recovery.restore(&logs);
-    let restored = restored.map_err(|error| EngineError::Open(format!("{directory}: {error}")))?;
     let Restored {
         objects,
         definitions,
         next_object,
         owners,
-    } = restored;
+    } = recovery.restore(&logs).map_err(at_place)?;
     let ids = objects.iter().map(|object| object.id);
-    let durability = Durability::new(logs.pop().expect("that of clients"), definitions, ids);
+    let of_clients = logs.pop().expect("that of clients");
+    let durability = Durability::new(
+        of_clients,
+        Arc::clone(&requests),
+        directory,
+        definitions,
+        ids,
+    );
     let owners = logs.into_iter().zip(owners);
     let owners = owners.map(|(log, restored)| FoundOwner { log, restored });
     let found = Found {
@@ -160,40 +183,48 @@ pub(crate) fn open(
         foundation,
         found,
         writer,
-        lock,
+        chunks,
+        requests,
     })
 }
 
 impl Opened {
-    /// For tests, which step the log writer by hand.
-    #[cfg(test)]
-    pub fn into_parts(self) -> (Foundation, Found, LogWriter, OpenDirectory) {
-        (self.foundation, self.found, self.writer, self.lock)
+    /// Who writes the log, and what is found, for tests that step it by hand.
+    pub fn flusher(self, synchronous: Synchronous) -> (Foundation, Found, Flusher) {
+        let sequencer = &self.foundation.sequencer;
+        let flusher = Flusher::new(
+            self.writer,
+            &self.chunks,
+            sequencer,
+            &self.requests,
+            synchronous,
+        );
+        (self.foundation, self.found, flusher)
     }
 
-    /// Starts the log thread.
+    /// Starts the threads that write.
     ///
     /// # Errors
-    /// The system has no thread.
+    /// The system has none.
     pub fn start(self, synchronous: Synchronous) -> Result<(Foundation, Found), EngineError> {
-        let sequencer = &self.foundation.sequencer;
-        let thread = LogThread::start(self.writer, self.lock, sequencer, synchronous);
+        let (foundation, found, flusher) = self.flusher(synchronous);
+        let thread = LogThread::start(flusher, synchronous);
         let thread = thread.map_err(|error| EngineError::Start(error.to_string()))?;
-        if let Some(shared) = &self.found.shared {
+        if let Some(shared) = &found.shared {
             shared.durability.set_thread(thread);
         }
-        Ok((self.foundation, self.found))
+        Ok((foundation, found))
     }
 }
 
 /// Why a log was not read to its end.
 enum OpenError {
-    Log(eris_log::LogError),
+    Log(LogError),
     Engine(EngineError),
 }
 
-impl From<eris_log::LogError> for OpenError {
-    fn from(error: eris_log::LogError) -> Self {
+impl From<LogError> for OpenError {
+    fn from(error: LogError) -> Self {
         OpenError::Log(error)
     }
 }

@@ -72,9 +72,7 @@ impl Form for Columns {
 impl Chunks {
     /// Of what was read, and is written on. The log refers to these chunks.
     pub fn new(
-        files: ChunkFiles,
-        writer: ChunkWriter,
-        buffer: ChunkBuffer,
+        (files, writer, buffer): (ChunkFiles, ChunkWriter, ChunkBuffer),
         settings: ChunkSettings,
         said: BTreeMap<u64, Timestamp>,
         directory: Arc<str>,

@@ -51,18 +51,18 @@ impl Flusher {
         }
     }
 
-    /// Makes durable what is applied, and answers who has asked for something. If it fails, all others are told, and
-    /// this is not called again.
-    ///
-    /// # Errors
-    /// The disk has failed.
-    pub fn turn(&mut self) -> Result<(), LogError> {
-        let turned = self.try_turn();
-        turned.inspect_err(|error| {
-            self.sequencer.fail(&error.to_string());
-            // Dropped: it is not done.
-            self.requests.close();
-        })
+    /// Makes durable what is applied, and answers who has asked for something. Says whether it goes on: if the disk
+    /// fails, or has failed whoever writes chunks, all others are told, and nothing is written any more.
+    pub fn turn(&mut self) -> bool {
+        if self.sequencer.failure().is_none() {
+            match self.try_turn() {
+                Ok(()) => return true,
+                Err(error) => self.sequencer.fail(&error.to_string()),
+            }
+        }
+        // Whoever has asked hears that it is not done.
+        self.requests.close();
+        false
     }
 
     fn try_turn(&mut self) -> Result<(), LogError> {
@@ -78,7 +78,10 @@ impl Flusher {
         for request in asked {
             // Whoever has given up does not listen.
             match request {
-                Request::NewFile(answer) => drop(answer.send(self.writer.begin_file()?)),
+                Request::NewFile(answer) => match self.writer.begin_file() {
+                    Err(error) if self.writer.has_failed() => return Err(error),
+                    begun => drop(answer.send(begun)),
+                },
                 Request::Flush(answer) => drop(answer.send(())),
             }
         }
@@ -87,19 +90,10 @@ impl Flusher {
         Ok(())
     }
 
-    /// Writes chunks, as long as there are some. As [`Flusher::turn`] if it fails.
-    pub fn write_chunks(chunks: &Chunks, sequencer: &Sequencer) -> Result<(), LogError> {
-        loop {
-            let _ = chunks.writer.prepare();
-            match chunks.writer.step() {
-                Ok(true) => {}
-                Ok(false) => return Ok(()),
-                Err(error) => {
-                    sequencer.fail(&error.to_string());
-                    return Err(error);
-                }
-            }
-        }
+    /// Does what the chunk thread does.
+    #[cfg(test)]
+    pub fn chunk_turn(&self) -> bool {
+        write_chunks(&self.chunks, &self.sequencer)
     }
 
     /// Closes the log behind all that was said. Nobody says anything any more.
@@ -169,7 +163,7 @@ fn flush(mut flusher: Flusher, stop: &AtomicBool, synchronous: Synchronous) {
         sequencer.flusher().wait(pause);
         // Before the last look: who has stopped it says nothing any more.
         let is_last = stop.load(Ordering::SeqCst);
-        if flusher.turn().is_err() {
+        if !flusher.turn() {
             return;
         }
         if is_last {
@@ -181,8 +175,26 @@ fn flush(mut flusher: Flusher, stop: &AtomicBool, synchronous: Synchronous) {
 }
 
 fn write(chunks: &Chunks, sequencer: &Sequencer, stop: &AtomicBool) {
-    while !stop.load(Ordering::SeqCst) && Flusher::write_chunks(chunks, sequencer).is_ok() {
+    while !stop.load(Ordering::SeqCst) && write_chunks(chunks, sequencer) {
         chunks.bell.wait(None);
+    }
+}
+
+/// Writes chunks, as long as there are some. Says whether it goes on.
+fn write_chunks(chunks: &Chunks, sequencer: &Sequencer) -> bool {
+    loop {
+        // Whoever finds no room is told.
+        let _ = chunks.writer.prepare();
+        match chunks.writer.step() {
+            Ok(true) => {}
+            Ok(false) => return true,
+            Err(error) => {
+                sequencer.fail(&error.to_string());
+                // Who writes the log ends, too.
+                sequencer.flusher().ring();
+                return false;
+            }
+        }
     }
 }
 

@@ -7,10 +7,11 @@
 //!
 //! All that was said and applied before somebody asked is durable when the answer comes.
 
+use super::checkpoint_error;
 use crate::error::EngineError;
 use crate::sequencer::Sequencer;
 use eris_atomics::Lock;
-use eris_log::LogStart;
+use eris_log::{LogError, LogStart};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::{Notify, oneshot};
@@ -31,7 +32,7 @@ pub(crate) struct Requests {
 /// What is asked for, and who hears that it is done.
 #[derive(Debug)]
 pub(super) enum Request {
-    NewFile(oneshot::Sender<LogStart>),
+    NewFile(oneshot::Sender<Result<LogStart, LogError>>),
     Flush(oneshot::Sender<()>),
 }
 
@@ -50,9 +51,10 @@ impl Requests {
     /// Has the log go on in a new file, and returns where that begins.
     ///
     /// # Errors
-    /// The disk has failed.
+    /// The disk has no room for one, or has failed.
     pub async fn new_file(&self) -> Result<LogStart, EngineError> {
-        self.ask(Request::NewFile).await
+        let begun = self.ask(Request::NewFile).await?;
+        begun.map_err(|error| checkpoint_error(&error))
     }
 
     /// Has all flushed that was said.
@@ -68,8 +70,9 @@ impl Requests {
         request: impl FnOnce(oneshot::Sender<T>) -> Request,
     ) -> Result<T, EngineError> {
         let (answer, answered) = oneshot::channel();
-        if let Some(open) = &mut *self.open.lock() {
-            open.push(request(answer));
+        match &mut *self.open.lock() {
+            Some(open) => open.push(request(answer)),
+            None => drop(answer),
         }
         self.sequencer.flusher().ring();
         answered.await.map_err(|_| EngineError::LogFailed {

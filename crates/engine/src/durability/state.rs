@@ -7,7 +7,7 @@ use super::requests::Requests;
 use crate::error::EngineError;
 use eris_atomics::Lock;
 use eris_home::{Definition, DefinitionChange};
-use eris_log::{OpenDirectory, Purpose};
+use eris_log::{OpenDirectory, Purpose, ReservedRoom};
 use eris_types::{ObjectId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,8 +20,10 @@ const DEFINITION: &str = "a definition";
 pub(crate) struct Durability {
     pub log: Log,
     pub requests: Arc<Requests>,
-    /// The directory. Whoever makes a checkpoint has it for itself.
-    pub directory: tokio::sync::Mutex<OpenDirectory>,
+    /// Held by whoever makes a checkpoint.
+    pub checkpointing: tokio::sync::Mutex<()>,
+    /// `None` once the log is closed: somebody else may open it.
+    directory: Lock<Option<OpenDirectory>>,
     /// All definitions. A checkpoint has what is here, whether or not the log has it yet. So they are here first.
     definitions: Lock<BTreeMap<String, Definition>>,
     /// Recovered objects that no definition has reopened yet.
@@ -41,7 +43,8 @@ impl Durability {
         Durability {
             log,
             requests,
-            directory: tokio::sync::Mutex::new(directory),
+            checkpointing: tokio::sync::Mutex::default(),
+            directory: Lock::new(Some(directory)),
             definitions: Lock::new(definitions),
             unopened: Lock::new(objects.collect()),
             thread: Lock::default(),
@@ -59,22 +62,37 @@ impl Durability {
     /// The disk has failed.
     pub fn close(&self) -> Result<(), EngineError> {
         let thread = self.thread.lock().take();
-        match thread {
-            Some(thread) => thread.close(),
-            None => Ok(()),
-        }
+        let closed = thread.map_or(Ok(()), LogThread::close);
+        *self.directory.lock() = None;
+        closed
+    }
+
+    /// The directory.
+    ///
+    /// # Errors
+    /// The log is closed.
+    pub fn directory(&self) -> Result<OpenDirectory, EngineError> {
+        let directory = self.directory.lock().clone();
+        directory.ok_or_else(|| self.log.failed())
+    }
+
+    /// Room to say that there is a new object.
+    ///
+    /// # Errors
+    /// There is none.
+    pub async fn room_for_object(
+        &self,
+        object: &StoredObject,
+    ) -> Result<ReservedRoom, EngineError> {
+        let bytes = records::object(object).len() as u64;
+        let (purpose, name) = (Purpose::Adding, &object.name);
+        self.log.reserved(bytes, purpose, name).await
     }
 
     /// Says that there is a new object.
-    ///
-    /// # Errors
-    /// There is no room.
-    pub async fn say_object(&self, object: &StoredObject) -> Result<(), EngineError> {
+    pub fn say_object(&self, object: &StoredObject, room: ReservedRoom) {
         let body = records::object(object);
-        let (bytes, name) = (body.len() as u64, &object.name);
-        let room = self.log.reserved(bytes, Purpose::Adding, name).await?;
         self.log.say(Timestamp::ZERO, body, Some(room));
-        Ok(())
     }
 
     /// Says that an object is dropped. If there is no room for it, the next start finds out that nothing leads to it.

@@ -10,7 +10,7 @@ use futures::future::BoxFuture;
 
 impl Engine {
     /// What a durable engine has; whoever asks has seen that it is one.
-    fn durability(&self) -> &Durability {
+    pub(super) fn kept(&self) -> &Durability {
         let durability = self.shared().durability.as_ref();
         durability.expect("only a durable engine has definitions")
     }
@@ -18,18 +18,18 @@ impl Engine {
 
 impl Definitions for Engine {
     fn stored(&self) -> Vec<Definition> {
-        self.durability().definitions()
+        self.kept().definitions()
     }
 
     fn store(&self, changes: Vec<DefinitionChange>) -> BoxFuture<'_, Result<(), HomeError>> {
         Box::pin(async move {
-            let at = self.durability().say_definitions(&changes).await?;
+            let at = self.kept().say_definitions(&changes).await?;
             self.shared().visible(at).await
         })
     }
 
     fn note(&self, changes: Vec<DefinitionChange>) -> Result<(), HomeError> {
-        self.durability().note_definitions(&changes)
+        self.kept().note_definitions(&changes)
     }
 
     fn reopen(&self, object: ObjectId, definition: &ObjectDefinition) -> Result<(), HomeError> {
@@ -41,7 +41,7 @@ impl Definitions for Engine {
         let is_same = types(&stored.schema) == types(&definition.schema)
             && stored.key == definition.key
             && stored.partitioning == definition.partitioning;
-        match is_same && self.durability().reopen(object) {
+        match is_same && self.kept().reopen(object) {
             true => Ok(()),
             false => Err(EngineError::Open(format!(
                 "the database is damaged: {object} is not what table {} is defined as",
@@ -50,13 +50,9 @@ impl Definitions for Engine {
         }
     }
 
-    fn close(&self) -> Result<(), HomeError> {
-        self.durability().close()
-    }
-
     fn opened(&self) -> BoxFuture<'_, Result<(), HomeError>> {
         Box::pin(async move {
-            for object in self.durability().take_unopened() {
+            for object in self.kept().take_unopened() {
                 self.drop(object).await?;
             }
             Ok(())

@@ -2,8 +2,8 @@
 //! share anyway (an object, a run, a statement) does not count, nor what is little beside the command itself.
 
 use super::answers::{
-    Batch, End, Indexes, KeysDone, LocatedParts, OfferedChunks, OfferedKeys, Panicked, Rejected,
-    RowsDone, Segments,
+    Batch, End, Frozen, Indexes, KeysDone, LocatedParts, OfferedChunks, OfferedKeys, Panicked,
+    Rejected, RowsDone, Segments,
 };
 use super::keys::{ExecuteKeys, ExecuteRows, HandOver, MoveOut, TransferAcknowledged};
 use super::objects::{Build, Recode};
@@ -156,6 +156,7 @@ without_payload!(
     Measurement,
     OfferedChunks,
     Segments,
+    Frozen,
     LocatedParts,
     Indexes,
 );

@@ -7,7 +7,7 @@ use crate::object::data_object::DataObject;
 use eris_column::Dictionary;
 use eris_log::Origin;
 use eris_store::Segment;
-use eris_types::{AeuId, RowId, SegmentId, Timestamp};
+use eris_types::{AeuId, Code, RowId, SegmentId, Timestamp};
 use std::collections::BTreeMap;
 
 /// A data object as it was read so far.
@@ -42,7 +42,7 @@ impl RecoveredObject {
             return Err(self.wrong(&format!("strings of column {column} are not the next ones")));
         };
         let has_code = |(place, string): (usize, &&str)| {
-            dictionary.code(string) == Some((stored.first + place) as u32)
+            dictionary.code(string) == Some(Code((stored.first + place) as u32))
         };
         let is_new = |string: &&str| dictionary.code(string).is_none();
         if !known.iter().enumerate().all(has_code) || !new.iter().all(is_new) {

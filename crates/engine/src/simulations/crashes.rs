@@ -6,13 +6,15 @@
 //!                                             or an operation fails, or the disk is full
 //! ```
 //!
+//! Checkpoints are made meanwhile, of which some are cut off.
+//!
 //! A client knows its rows as they were after its last statement that was acknowledged, and as they would be after the
 //! one that it was told nothing of. One of the two is found, in both of its tables.
 //!
 //! A seed replays a failure: `ERIS_SEED=17 cargo test --release -p eris-engine simulations::crashes`.
 
 use crate::clients::engine::Engine;
-use crate::simulations::simulated::{Simulated, for_seeds};
+use crate::simulations::simulated::{Simulated, for_seeds, turn};
 use crate::{EngineError, Partitioning, Writer};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
@@ -40,6 +42,7 @@ static STOPPED: AtomicU64 = AtomicU64::new(0);
 static OPENED: AtomicU64 = AtomicU64::new(0);
 static UNKNOWN: AtomicU64 = AtomicU64::new(0);
 static DENIED: AtomicU64 = AtomicU64::new(0);
+static CHECKPOINTS: AtomicU64 = AtomicU64::new(0);
 
 /// The rows of a client: its keys with their names, and how many rows it has in the table without a key.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -247,6 +250,20 @@ async fn move_about(engine: Engine, objects: Objects, mut random: Random) {
     }
 }
 
+/// Makes checkpoints meanwhile.
+async fn checkpoints(engine: Engine, mut random: Random) {
+    for _ in 0..random.below(4) {
+        match engine.checkpoint().await {
+            Ok(_) => drop(CHECKPOINTS.fetch_add(1, Ordering::Relaxed)),
+            Err(EngineError::Checkpoint { .. } | EngineError::OutOfMemory { .. }) => {}
+            Err(other) => drop(outcome(Err(other))),
+        }
+        for _ in 0..random.below(100) {
+            turn().await;
+        }
+    }
+}
+
 /// The rows of each client; read again if somebody panics on purpose.
 async fn read(engine: Engine, objects: Objects) -> Vec<Rows> {
     loop {
@@ -372,7 +389,9 @@ fn simulate(seed: u64) {
             made = Some(objects);
             check(&mut simulated, objects, &knowledge);
             let engine = simulated.engine.clone();
-            simulated.client(move_about(engine, objects, Random::new(random.bits())));
+            let moving = move_about(engine.clone(), objects, Random::new(random.bits()));
+            simulated.client(moving);
+            simulated.client(checkpoints(engine, Random::new(random.bits())));
             for number in 0..CLIENTS {
                 let client = Client {
                     number,
@@ -417,8 +436,8 @@ fn check(simulated: &mut Simulated, objects: Objects, knowledge: &Knowledge) {
 #[test]
 fn what_was_acknowledged_is_there_after_a_crash() {
     for_seeds(40, simulate);
-    let counts = [&STOPPED, &OPENED, &UNKNOWN, &DENIED];
+    let counts = [&STOPPED, &OPENED, &UNKNOWN, &DENIED, &CHECKPOINTS];
     let counts = counts.map(|count| count.load(Ordering::Relaxed));
-    println!("stopped, opened, unknown, denied: {counts:?}");
+    println!("stopped, opened, unknown, denied, checkpoints: {counts:?}");
     assert!(counts.iter().all(|count| *count > 0), "{counts:?}");
 }

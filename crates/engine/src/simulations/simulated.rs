@@ -5,14 +5,16 @@
 use crate::EngineError;
 use crate::clients::engine::Engine;
 use crate::clients::foundation::{Found, Foundation, open};
+use crate::durability::StorageSettings;
 use crate::protocol::lists::Parcel;
 use crate::remote::Remote;
 use crate::sequencer::Sequencer;
+use crate::settings::Synchronous;
 use crate::tasks::owner::Owner;
 use eris_aeu::{Faults, Random, Simulation, Turn};
 use eris_atomics::Way;
 use eris_disk::SimulatedDisk;
-use eris_log::LogSettings;
+use eris_log::{ChunkSettings, LogSettings};
 use eris_numa::{HugePages, Memory, Profile, Topology};
 use eris_route::{BufferSizes, Port};
 use eris_types::{AeuId, ObjectId, Timestamp};
@@ -112,26 +114,25 @@ impl Simulated {
     ) -> Result<Self, EngineError> {
         let topology = Arc::new(topology);
         let memory = Memory::new(&topology, HugePages::Never, Some(1 << 30)).unwrap();
-        let settings = LogSettings {
-            file_bytes: 256 << 10,
+        let storage = StorageSettings {
+            log: LogSettings {
+                file_bytes: 256 << 10,
+            },
+            chunks: ChunkSettings {
+                file_bytes: 1 << 20,
+                dirty_bytes: 128 << 10,
+            },
+            checkpoint_bytes: u64::MAX,
+            threads: 1,
         };
-        let opened = open(Arc::new(disk), topology, memory, HugePages::Never, settings)?;
-        let (foundation, found, mut writer, lock) = opened.into_parts();
-        let sequencer = Arc::clone(&foundation.sequencer);
-        sequencer.wait_for_flushes();
+        let opened = open(Arc::new(disk), topology, memory, HugePages::Never, storage)?;
+        let (foundation, found, flusher) = opened.flusher(Synchronous::On);
         let mut simulated = Self::on(seed, foundation, found, faults);
-        let log = RefCell::new(move || {
-            let _lock = &lock;
-            if !writer.has_failed() {
-                match writer.step(sequencer.applied()) {
-                    Ok(through) => sequencer.set_durable(through),
-                    Err(error) => sequencer.fail(&error.to_string()),
-                }
-                // Whoever finds no room is told.
-                let _ = writer.prepare();
-            }
-        });
-        simulated.flush = Some(Rc::new(move || (log.borrow_mut())()));
+        let flusher = RefCell::new(flusher);
+        simulated.flush = Some(Rc::new(move || {
+            let mut flusher = flusher.borrow_mut();
+            let _ = flusher.turn() && flusher.chunk_turn();
+        }));
         Ok(simulated)
     }
 
