@@ -236,7 +236,10 @@ impl Segment {
             let count = deleted.iter().map(|(_, count)| count).sum();
             stored.deletes.push(at, words, count, budget);
         }
-        match few {
+        // Levels are joined in their order. Rows of others that lie among these ids stay for themselves.
+        let last = self.append_buffer.levels.last();
+        let ascends = last.is_none_or(|last| last.extent().1 < stored.extent().0);
+        match few && ascends {
             true => self.append_buffer.levels.push(stored),
             false => self.chunks.push(stored),
         }

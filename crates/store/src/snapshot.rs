@@ -52,8 +52,10 @@ impl SnapshotChunks {
         }
     }
 
-    /// All of them, in the order in which they came.
-    pub fn into_chunks(self) -> impl Iterator<Item = SnapshotChunk> {
+    /// All of them, in the order of their first ids.
+    pub fn into_chunks(mut self) -> impl Iterator<Item = SnapshotChunk> {
+        let first = |chunk: &SnapshotChunk| chunk.chunk.ids().first();
+        self.chunks.sort_by_key(first);
         self.chunks.into_iter()
     }
 }

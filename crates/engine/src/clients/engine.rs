@@ -258,7 +258,9 @@ impl Engine {
 
     /// All data objects.
     pub(crate) fn objects(&self) -> Vec<Arc<DataObject>> {
-        self.shared.objects()
+        let mut all = self.shared.objects();
+        all.sort_by_key(|object| object.id);
+        all
     }
 
     /// A number for a new object.

@@ -92,8 +92,8 @@ impl Flusher {
 
     /// Does what the chunk thread does.
     #[cfg(test)]
-    pub fn chunk_turn(&self) -> bool {
-        write_chunks(&self.chunks, &self.sequencer)
+    pub fn chunk_turn(&self) {
+        write_chunks(&self.chunks, &self.sequencer);
     }
 
     /// Closes the log behind all that was said. Nobody says anything any more.

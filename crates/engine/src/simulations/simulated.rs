@@ -131,7 +131,8 @@ impl Simulated {
         let flusher = RefCell::new(flusher);
         simulated.flush = Some(Rc::new(move || {
             let mut flusher = flusher.borrow_mut();
-            let _ = flusher.turn() && flusher.chunk_turn();
+            flusher.turn();
+            flusher.chunk_turn();
         }));
         Ok(simulated)
     }
