@@ -13,6 +13,9 @@
 //! Rounds follow each other, and each has all cases. So a slow minute of the disk meets all of them, and ratios are
 //! made within a round. Each case has a database of its own, whose table has 100,000 rows. What was acknowledged is
 //! looked for in the end. A database is opened again while the system still has its files in memory.
+//!
+//! A thread that a flush wakes up needs a core. Where other programs use all of them, it may wait for the kernel's next
+//! tick, and the flush seems to take that long.
 
 mod disk;
 mod figures;
