@@ -71,7 +71,7 @@ pub enum BenchCommand {
 
     /// What commits, loads and recoveries take on a disk, beside a flush of this disk
     #[command(
-        after_help = "Databases are made in a directory below --dir, and removed. All of them take some hundred times --scale MB.\n\n\
+        after_help = "Databases are made in a directory below --dir, and removed. At scale 1 they take some 250 MB of the disk at a time.\n\n\
                             Examples:\n  eris bench commit --dir /data\n  \
                             eris bench commit --dir /data --rounds 7 --seconds 3 --scale 1 --json"
     )]
