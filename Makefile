@@ -19,6 +19,7 @@ SCALE ?= 1
 FILES ?= crates/sql/tests/slt
 SLT ?=
 SSB ?=
+DURABILITY ?=
 DEMO ?= --breakdown
 NUMA ?=
 # Targets of `make fuzz`, as crate/target.
@@ -174,7 +175,7 @@ nightly: cargo ## the long version: 10,000 seeds, ten minutes of torture, Miri, 
 
 # ---- measurement -----------------------------------------------------------------------------------------------------
 
-.PHONY: rivals bench-machine bench-route bench-index bench-misses bench-balance bench-moves bench-statement bench-keys bench-atomics bench-placement bench-copy bench-flush bench-chunk-files bench-busy bench-sharing bench-pushpull bench-scan bench-chunk bench-together bench-ssb bench-record
+.PHONY: rivals bench-machine bench-route bench-index bench-misses bench-balance bench-moves bench-statement bench-keys bench-atomics bench-placement bench-copy bench-flush bench-chunk-files bench-durability bench-busy bench-sharing bench-pushpull bench-scan bench-chunk bench-together bench-ssb bench-record
 bench-machine: build ## bandwidths and latencies of this machine
 	$(ERIS) machine
 
@@ -221,6 +222,10 @@ bench-flush: cargo ## what a flush of a file takes, by size and by how its room 
 bench-chunk-files: cargo ## writing, opening and reading back chunk files, beside plain files; a log's flushes meanwhile (minutes)
 	cargo run --release -p eris-log --example chunk_files
 
+bench-durability: build venv ## what a commit, a load and a recovery take on a disk, beside SQLite, DuckDB and PostgreSQL (SCALE=1, DURABILITY="--dir /data --rounds 7"; minutes)
+	test -e $(ERIS_CACHE)/ssb-$(SCALE)/lineorder.parquet || $(ERIS) ssb generate --scale $(SCALE) --out $(ERIS_CACHE)/ssb-$(SCALE)
+	$(VENV)/bin/python bench/durability.py --eris $(ERIS) --data $(ERIS_CACHE)/ssb-$(SCALE) --scale $(SCALE) --dir $(ERIS_CACHE) $(DURABILITY)
+
 bench-busy: build ## a scan while another thread uses one core
 	$(ERIS) bench busy
 
@@ -249,6 +254,7 @@ bench-record: build rivals ## run all without a peer and keep the raw numbers in
 	$(ERIS) bench statement --json > $(RESULTS)/statement.json
 	$(ERIS) bench atomics --json > $(RESULTS)/atomics.json
 	$(ERIS) bench copy --json > $(RESULTS)/copy.json
+	$(ERIS) bench commit --dir $(ERIS_CACHE) --json > $(RESULTS)/commit.json
 	$(ERIS) bench busy --json > $(RESULTS)/busy.json
 	$(ERIS) bench placement --json > $(RESULTS)/placement.json
 	$(ERIS) bench pushpull --over nodes --json > $(RESULTS)/pushpull-nodes.json

@@ -12,6 +12,7 @@
 pub mod atomics;
 pub mod balance;
 pub mod busy;
+pub mod commit;
 pub mod copy;
 pub mod index;
 pub mod machine;

@@ -20,27 +20,24 @@ mod summary;
 
 pub use answer::Sample;
 pub use error::SsbError;
+pub use load::SsbSource;
+pub(crate) use load::load;
 pub use result::{AeuWork, QueryRun, SsbRun};
 pub use sessions::SessionsRun;
 
 use answer::{answer, failed};
 use arrow_array::{Array, StringViewArray};
 use eris_sql::{Database, Session, SqlError};
-use eris_ssb::{Query, Scale};
+use eris_ssb::Query;
 use eris_telemetry::Snapshot;
 use indicatif::{ProgressBar, ProgressStyle};
-use std::path::PathBuf;
 use std::time::Instant;
 
 /// What to load and what to run.
 #[derive(Clone, Debug)]
 pub struct SsbOptions {
-    /// Scale to generate; with `data` only repeated in the result.
-    pub scale: Scale,
-    /// Where the tables' files are; `None`: generate them.
-    pub data: Option<PathBuf>,
-    /// Where generated files are kept for the next run.
-    pub cache: PathBuf,
+    /// The tables.
+    pub source: SsbSource,
     /// The queries, in this order.
     pub queries: Vec<Query>,
     /// Timed runs of each.
@@ -61,13 +58,13 @@ const SAMPLE_ROWS: u64 = 40;
 /// [`SsbError`]: the first statement or file that fails ends the benchmark.
 pub async fn run(database: &Database, options: &SsbOptions) -> Result<SsbRun, SsbError> {
     let session = database.session();
-    let loaded = load::load(&session, options).await?;
+    let loaded = load(&session, &options.source).await?;
     let mut bytes_by_node = vec![0; database.home().nodes().len()];
     for usage in database.home().usage() {
         bytes_by_node[usage.node.index()] += usage.bytes;
     }
     let mut result = SsbRun {
-        scale: options.scale.factor(),
+        scale: options.source.scale.factor(),
         load_s: loaded.time.as_secs_f64(),
         bytes: bytes_by_node.iter().sum(),
         queries: Vec::new(),

@@ -2,12 +2,14 @@
 
 use crate::allocator;
 use crate::args::{
-    BenchAtomics, BenchBalance, BenchBusy, BenchCommand, BenchCopy, BenchIndex, BenchIndexPart,
-    BenchPushPull, BenchScan, BenchSharing, BenchStatement, MachineCommand,
+    BenchAtomics, BenchBalance, BenchBusy, BenchCommand, BenchCommit, BenchCopy, BenchIndex,
+    BenchIndexPart, BenchPushPull, BenchScan, BenchSharing, BenchStatement, MachineCommand,
 };
+use crate::places;
 use eris_bench::atomics::{self, AtomicsOptions};
 use eris_bench::balance::{self, BalanceBenchError, BalanceOptions};
 use eris_bench::busy::{self, BusyBenchError, BusyOptions};
+use eris_bench::commit::{self, CommitBenchError, CommitOptions};
 use eris_bench::copy::{self, CopyBenchError, CopyOptions};
 use eris_bench::index::{self, IndexBenchError, IndexOptions, IndexPart};
 use eris_bench::machine::{self, GivenMachine, MachineError};
@@ -17,10 +19,12 @@ use eris_bench::report::BenchReport;
 use eris_bench::route::{self, RouteBenchError, RouteOptions};
 use eris_bench::scan::{self, ScanError, ScanOptions};
 use eris_bench::sharing::{self, SharingBenchError, SharingOptions};
+use eris_bench::ssb::SsbSource;
 use eris_bench::statement::{self, StatementBenchError, StatementOptions};
 use eris_engine::Settings;
 use eris_machine::{Kept, are_free};
 use eris_numa::{HugePages, PinError, Profile, ProfileError, Topology};
+use eris_ssb::{Scale, ScaleError};
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -75,6 +79,12 @@ pub enum BenchError {
     /// Statements could not be measured.
     #[error(transparent)]
     Statement(#[from] StatementBenchError),
+    /// Commits could not be measured.
+    #[error(transparent)]
+    Commit(#[from] CommitBenchError),
+    /// The tables cannot be generated in this size.
+    #[error(transparent)]
+    Scale(#[from] ScaleError),
     /// Balancing could not be measured.
     #[error(transparent)]
     Balance(#[from] BalanceBenchError),
@@ -206,6 +216,7 @@ pub fn run(settings: Settings, bench: &BenchCommand, runtime: &Runtime) -> Resul
             };
             (statement::run(settings, options)?, output)
         }
+        BenchCommand::Commit(bench) => (commit(&settings, bench)?, &bench.output),
         BenchCommand::Balance(bench) => (balance(&settings, bench)?, &bench.output),
     };
     Ok(report.print(output.json)?)
@@ -232,6 +243,21 @@ fn atomics(topology: &Topology, bench: &BenchAtomics) -> Result<BenchReport, Ben
         }
     }
     Ok(report)
+}
+
+/// `eris bench commit`.
+fn commit(settings: &Settings, bench: &BenchCommit) -> Result<BenchReport, BenchError> {
+    let options = CommitOptions {
+        directory: bench.dir.clone().unwrap_or_else(std::env::temp_dir),
+        rounds: bench.rounds as usize,
+        time: Duration::from_secs_f64(bench.seconds),
+        source: SsbSource {
+            scale: Scale::new(bench.scale)?,
+            data: bench.data.clone(),
+            cache: places::cache().unwrap_or_else(std::env::temp_dir),
+        },
+    };
+    Ok(commit::run(settings, &options)?)
 }
 
 /// `eris bench balance`.

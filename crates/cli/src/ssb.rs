@@ -3,7 +3,7 @@
 use crate::args::{FileFormat, SsbGenerate, SsbRun};
 use crate::format::{Format, FormatError};
 use crate::places;
-use eris_bench::ssb::{self as bench, SsbOptions};
+use eris_bench::ssb::{self as bench, SsbOptions, SsbSource};
 use eris_engine::{Engine, Settings};
 use eris_sql::{Database, SqlError};
 use eris_ssb::{
@@ -102,9 +102,11 @@ pub fn run(settings: Settings, arguments: &SsbRun, runtime: &Runtime) -> Result<
         .map(|id| Query::by_id(id).ok_or_else(|| SsbError::UnknownQuery(id.clone())));
     let chosen = chosen.collect::<Result<Vec<Query>, _>>()?;
     let options = SsbOptions {
-        scale: Scale::new(arguments.scale)?,
-        data: arguments.data.clone(),
-        cache: places::cache().unwrap_or_else(std::env::temp_dir),
+        source: SsbSource {
+            scale: Scale::new(arguments.scale)?,
+            data: arguments.data.clone(),
+            cache: places::cache().unwrap_or_else(std::env::temp_dir),
+        },
         queries: if chosen.is_empty() {
             queries().to_vec()
         } else {

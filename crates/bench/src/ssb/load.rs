@@ -10,12 +10,12 @@
 //! cast.
 
 use super::error::SsbError;
-use super::{SsbOptions, style};
+use super::style;
 use arrow_csv::ReaderBuilder;
 use arrow_schema::DataType;
 use eris_sql::{Outcome, Session, SqlError};
 use eris_ssb::load::{FileFormat, TBL_SEPARATOR};
-use eris_ssb::{Compression, Generator, Progress, SsbTable, write_parquet};
+use eris_ssb::{Compression, Generator, Progress, Scale, SsbTable, write_parquet};
 use indicatif::ProgressBar;
 use parquet::arrow::ArrowWriter;
 use std::fs::File;
@@ -31,11 +31,22 @@ pub struct Loaded {
     pub time: Duration,
 }
 
+/// Where the five tables come from.
+#[derive(Clone, Debug)]
+pub struct SsbSource {
+    /// Scale to generate; with `data` only said of it.
+    pub scale: Scale,
+    /// Where the tables' files are; `None`: generate them.
+    pub data: Option<PathBuf>,
+    /// Where generated files are kept for the next run.
+    pub cache: PathBuf,
+}
+
 /// Fills the five tables.
-pub async fn load(session: &Session, options: &SsbOptions) -> Result<Loaded, SsbError> {
-    let directory = match &options.data {
+pub async fn load(session: &Session, source: &SsbSource) -> Result<Loaded, SsbError> {
+    let directory = match &source.data {
         Some(directory) => directory.clone(),
-        None => generated(&Generator::new(options.scale), &options.cache)?,
+        None => generated(&Generator::new(source.scale), &source.cache)?,
     };
     let begun = Instant::now();
     let bar = ProgressBar::new_spinner().with_style(style("{msg:<18} {spinner} {elapsed}"));
@@ -227,7 +238,7 @@ impl Drop for Converted {
 mod tests {
     use super::*;
     use arrow_array::RecordBatch;
-    use eris_ssb::{Scale, write_tbl};
+    use eris_ssb::write_tbl;
     use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
     fn read(file: &Path) -> Vec<RecordBatch> {

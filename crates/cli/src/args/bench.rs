@@ -1,6 +1,6 @@
 //! The command line of the benchmarks.
 
-use super::JsonFlag;
+use super::{JsonFlag, scale};
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -69,6 +69,14 @@ pub enum BenchCommand {
     )]
     Statement(BenchStatement),
 
+    /// What commits, loads and recoveries take on a disk, beside a flush of this disk
+    #[command(
+        after_help = "Databases are made in a directory below --dir, and removed. At scale 1 they take some 250 MB of the disk at a time.\n\n\
+                            Examples:\n  eris bench commit --dir /data\n  \
+                            eris bench commit --dir /data --rounds 7 --seconds 3 --scale 1 --json"
+    )]
+    Commit(BenchCommit),
+
     /// Load balancing while the workload moves: no balancer, One-Shot, MA1 and MA8
     #[command(
         after_help = "Every AEU has the same share of a core, so that more of them than the machine has cores show what as many slow cores would. The algorithms take turns phase by phase, \
@@ -113,6 +121,32 @@ pub struct BenchBalance {
     /// Also draw the throughput over time, as an SVG file
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub output: JsonFlag,
+}
+
+#[derive(Debug, Args)]
+pub struct BenchCommit {
+    /// On which disk: a directory of it [default: that for temporary files]
+    #[arg(long, value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+
+    /// Rounds of all cases
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub rounds: u32,
+
+    /// How long each case of a round lasts
+    #[arg(long, default_value_t = 1.0, value_parser = seconds)]
+    pub seconds: f64,
+
+    /// Scale factor of the tables that are loaded: 1 is six million fact rows
+    #[arg(long, default_value_t = 0.1, value_parser = scale)]
+    pub scale: f64,
+
+    /// Read the tables' .parquet or .tbl files from here [default: generate them, and keep them in the cache directory]
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
 
     #[command(flatten)]
     pub output: JsonFlag,
