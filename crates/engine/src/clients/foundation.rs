@@ -18,6 +18,9 @@ use eris_types::{AeuId, ObjectId, Timestamp};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
+/// So many files of the log are worth a checkpoint.
+const FILES: u64 = 16;
+
 /// What all parts of an engine share from the beginning.
 #[derive(Clone)]
 pub(crate) struct Foundation {
@@ -128,6 +131,9 @@ pub(crate) fn open(
     let last = read
         .as_ref()
         .map_or(Timestamp::ZERO, |read| read.end.through);
+    // Each opening leaves a file, however little is in it.
+    let files_of_log = read.as_ref().map_or(0, |read| read.files.len() as u64);
+    let of_files = storage.checkpoint_bytes / FILES * files_of_log.min(FILES);
     let referred_to = recovery.referred_to();
     let next_chunk = referred_to.last().map_or(1, |last| last + 1);
     let (owners, settings) = (topology.aeus().len(), (storage.log, storage.chunks));
@@ -141,7 +147,11 @@ pub(crate) fn open(
     } = opened.map_err(told)?;
     let foundation = Foundation::new(topology, memory, huge_pages, last);
     let sequencer = &foundation.sequencer;
-    let requests = Arc::new(Requests::new(sequencer, logged, storage.checkpoint_bytes));
+    let requests = Arc::new(Requests::new(
+        sequencer,
+        logged + of_files,
+        storage.checkpoint_bytes,
+    ));
     let chunks = Arc::new(Chunks::new(
         (files, chunks, chunk_buffer),
         storage.chunks,

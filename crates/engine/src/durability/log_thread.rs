@@ -18,6 +18,8 @@ use std::time::Duration;
 const CLOSED: &str = "the database was closed";
 /// How long commits wait for a flush where nobody waits for them.
 const OFF: Duration = Duration::from_millis(200);
+/// So many bytes of chunks are as good a reason for a checkpoint as one of the log.
+const CHUNK_SHARE: u64 = 8;
 
 /// Who writes the log, and what they share. Tests step it by hand.
 #[derive(Debug)]
@@ -68,13 +70,12 @@ impl Flusher {
     fn try_turn(&mut self) -> Result<(), LogError> {
         // What was said before somebody asked is gathered behind this.
         let asked = self.requests.take();
-        let before = self.writer.written().bytes;
+        let before = self.written();
         let through = self.writer.step(self.sequencer.applied())?;
         if self.shows_durable {
             self.sequencer.set_durable(through);
         }
-        let written = self.writer.written().bytes;
-        self.requests.add_written(written - before);
+        self.requests.add_written(self.written() - before);
         for request in asked {
             // Whoever has given up does not listen.
             match request {
@@ -88,6 +89,12 @@ impl Flusher {
         // Whoever finds no room is told, and asks again.
         let _ = self.writer.prepare();
         Ok(())
+    }
+
+    /// What counts as the log's length: large chunks count for little, for they are not read record by record. But what
+    /// is of no use in their files is removed by checkpoints alone.
+    fn written(&self) -> u64 {
+        self.writer.written().bytes + self.chunks.writer.written().bytes / CHUNK_SHARE
     }
 
     /// Does what the chunk thread does.

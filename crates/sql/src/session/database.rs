@@ -3,6 +3,7 @@
 use crate::context::{Services, StatementContext};
 use crate::error::{SqlError, SqlErrorKind};
 use crate::maintenance::balance::Balance;
+use crate::maintenance::checkpoints;
 use crate::plan::planner;
 use crate::statements::opening;
 use eris_exact::Spill;
@@ -63,6 +64,10 @@ impl Database {
             runtime: Some(runtime),
         }));
         database.make_catalogue()?;
+        if database.home().durability().is_some() {
+            let home = Arc::clone(database.home());
+            database.runtime().spawn(checkpoints::make_when_due(home));
+        }
         Ok(database)
     }
 
@@ -109,8 +114,8 @@ impl Database {
     pub fn close(&self) -> Result<(), SqlError> {
         // What sequences note comes before the end.
         self.0.close_sequences();
-        match self.home().definitions() {
-            Some(definitions) => Ok(definitions.close()?),
+        match self.home().durability() {
+            Some(durability) => Ok(durability.close()?),
             None => Ok(()),
         }
     }
@@ -159,9 +164,9 @@ impl Drop for DatabaseState {
         // Statements that are still ending may keep the home for a while, and nobody else could open the database.
         // What sequences note comes before the end.
         self.close_sequences();
-        if let Some(definitions) = self.context.home.definitions() {
+        if let Some(durability) = self.context.home.durability() {
             // Who wants to know closes it before.
-            let _ = definitions.close();
+            let _ = durability.close();
         }
         // The last clone may be dropped on a thread of another runtime, where waiting for threads is not allowed.
         if let Some(runtime) = self.runtime.take() {

@@ -1,10 +1,11 @@
-//! Statements about files: COPY, EXPORT DATABASE and IMPORT DATABASE.
+//! Statements about files: COPY, EXPORT DATABASE, IMPORT DATABASE and CHECKPOINT.
 //!
 //! ```text
 //! COPY t FROM 'x.csv' (…) ── read options ── open ── writer of a table
 //! COPY … TO 'x.csv' (…) ── write options ── write ── finish: the file has its name
 //! EXPORT DATABASE 'dir' ── a directory of another name: schema.sql, load.sql, a Parquet file per table ── renamed
 //! IMPORT DATABASE 'dir' ── the statements of its schema.sql and load.sql
+//! CHECKPOINT ── a snapshot of all that is durable takes the place of the log before it
 //! ```
 
 mod copy_from;
@@ -18,6 +19,7 @@ pub(crate) use parse::parse;
 
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlErrorKind, SqlState};
+use crate::maintenance::checkpoints;
 use crate::running::outcome::Begun;
 use crate::text::statement::Statement;
 pub(crate) use parse::FileStatement;
@@ -33,6 +35,13 @@ pub(crate) async fn run(
         FileStatement::CopyTo(copy) => copy_to::run(context, copy, statement).await,
         FileStatement::Export(export) => export::run(context, export).await,
         FileStatement::Import(directory) => import::run(context, &directory).await,
+        FileStatement::Checkpoint => {
+            // Where all ends with the process there is nothing to be done, as in DuckDB.
+            if context.home.durability().is_some() {
+                checkpoints::make(&context.home).await?;
+            }
+            Ok(Begun::Done { tag: "CHECKPOINT" })
+        }
     }
 }
 

@@ -8,10 +8,10 @@ pub mod dump;
 use eris_engine::{Engine, Settings};
 use eris_fragment::{Access, Estimate, Execution, Executor, Fragment, FragmentError};
 use eris_home::{
-    Balancer, Balancing, Budget, Definition, DefinitionChange, Definitions, Found, HeldSnapshot,
-    Home, HomeError, HugePages, Inspection, KeyIndexes, KeyOrders, Newest, NodeDescription,
-    ObjectDefinition, ObjectStatistics, Ownership, ReadBandwidth, SecondaryIndexes, SingleRows,
-    Traffic, Usage, WorkerDescription, Write,
+    Balancer, Balancing, Budget, Checkpoint, Definition, DefinitionChange, Definitions, Durability,
+    Found, HeldSnapshot, Home, HomeError, HugePages, Inspection, KeyIndexes, KeyOrders, Newest,
+    NodeDescription, ObjectDefinition, ObjectStatistics, Ownership, ReadBandwidth,
+    SecondaryIndexes, SingleRows, Traffic, Usage, WorkerDescription, Write,
 };
 use eris_numa::Topology;
 use eris_types::{ColumnId, ObjectId};
@@ -267,14 +267,6 @@ impl Definitions for KeepingHome {
         Ok(())
     }
 
-    fn close(&self) -> Result<(), HomeError> {
-        let mut state = self.state();
-        state.flush();
-        // Nothing can be written any more.
-        state.is_closed = true;
-        Ok(())
-    }
-
     fn opened(&self) -> BoxFuture<'_, Result<(), HomeError>> {
         async move {
             let unused: Vec<ObjectId> = {
@@ -290,6 +282,24 @@ impl Definitions for KeepingHome {
             Ok(())
         }
         .boxed()
+    }
+}
+
+impl Durability for KeepingHome {
+    fn checkpoint(&self) -> BoxFuture<'_, Result<Checkpoint, HomeError>> {
+        async { panic!("it has no files") }.boxed()
+    }
+
+    fn checkpoint_due(&self) -> BoxFuture<'_, ()> {
+        std::future::pending().boxed()
+    }
+
+    fn close(&self) -> Result<(), HomeError> {
+        let mut state = self.state();
+        state.flush();
+        // Nothing can be written any more.
+        state.is_closed = true;
+        Ok(())
     }
 }
 
@@ -335,6 +345,10 @@ impl Home for KeepingHome {
     }
 
     fn definitions(&self) -> Option<&dyn Definitions> {
+        Some(self)
+    }
+
+    fn durability(&self) -> Option<&dyn Durability> {
         Some(self)
     }
 

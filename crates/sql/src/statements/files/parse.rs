@@ -1,4 +1,4 @@
-//! Parsing COPY, EXPORT DATABASE and IMPORT DATABASE, which the SQL parser does not know as DuckDB's users write them.
+//! Parsing COPY, EXPORT DATABASE, IMPORT DATABASE and CHECKPOINT, which the SQL parser does not know as DuckDB's users write them.
 //!
 //! ```text
 //! COPY table [(column, …)] FROM {'file' | ('file', …)} [options]
@@ -6,6 +6,7 @@
 //!      options: [WITH] (option [value], …) | [WITH] CSV [HEADER] [DELIMITER [AS] '|'] …
 //! EXPORT DATABASE 'directory' [(option [value], …)]
 //! IMPORT DATABASE 'directory'
+//! CHECKPOINT
 //! ```
 
 use crate::error::SqlError;
@@ -25,6 +26,7 @@ pub(crate) enum FileStatement {
     Export(Export),
     /// A directory.
     Import(String),
+    Checkpoint,
 }
 
 impl FileStatement {
@@ -74,7 +76,7 @@ pub(crate) fn parse(statement: &Statement) -> Result<Option<FileStatement>, SqlE
         .split(|c: char| !c.is_ascii_alphabetic())
         .next();
     let first = first.unwrap_or_default().to_ascii_uppercase();
-    if !matches!(first.as_str(), "COPY" | "EXPORT" | "IMPORT") {
+    if !matches!(first.as_str(), "COPY" | "EXPORT" | "IMPORT" | "CHECKPOINT") {
         return Ok(None);
     }
     let mut parsed = parse_with(statement, |parser| {
@@ -88,6 +90,7 @@ pub(crate) fn parse(statement: &Statement) -> Result<Option<FileStatement>, SqlE
                 let options = options(parser, &mut places)?;
                 FileStatement::Export(Export { directory, options })
             }
+            "CHECKPOINT" => FileStatement::Checkpoint,
             _ => {
                 word(parser, "DATABASE")?;
                 FileStatement::Import(parser.parse_literal_string()?)
@@ -99,7 +102,7 @@ pub(crate) fn parse(statement: &Statement) -> Result<Option<FileStatement>, SqlE
         FileStatement::CopyFrom(copy) => &mut copy.options,
         FileStatement::CopyTo(copy) => &mut copy.options,
         FileStatement::Export(export) => &mut export.options,
-        FileStatement::Import(_) => return Ok(Some(parsed.0)),
+        FileStatement::Import(_) | FileStatement::Checkpoint => return Ok(Some(parsed.0)),
     };
     for (given, span) in options.0.iter_mut().zip(parsed.1) {
         given.place = Some(statement.excerpt(position(span.start)));
