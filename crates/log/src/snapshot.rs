@@ -97,11 +97,14 @@ impl SnapshotWriter {
     /// # Errors
     /// The disk is full, or has failed, now or before.
     pub fn push(&mut self, body: &[u8]) -> Result<(), LogError> {
-        if self.group.len() > 0 && self.group.len() + body.len() > GROUP {
-            self.or_fail(|writer| writer.end_group(GroupKind::Records))?;
-        }
-        self.group.push(self.start.at, body);
-        Ok(())
+        self.or_fail(|writer| {
+            let before = writer.group.len();
+            if before > 0 && before + body.len() > GROUP {
+                writer.end_group(GroupKind::Records)?;
+            }
+            writer.group.push(writer.start.at, body);
+            Ok(())
+        })
     }
 
     /// Has all of it on the medium, with its name. Returns the bytes of the file.
@@ -189,7 +192,8 @@ pub fn read_snapshot<E: From<LogError>>(
     loop {
         let left = open.length.saturating_sub(at);
         if left == 0 {
-            return Err(damaged(at, "it ends here, and was not closed").into());
+            let end = at.min(open.length);
+            return Err(damaged(end, "it ends here, and was not closed").into());
         }
         // A wrong length asks for no more memory than the file has bytes.
         let mut header = [0; HEADER];

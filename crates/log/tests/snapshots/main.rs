@@ -5,5 +5,7 @@ mod careless;
 mod damage;
 mod files;
 mod histories;
+mod numbers;
 mod process;
+mod room;
 mod shared;
