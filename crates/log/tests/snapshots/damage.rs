@@ -1,10 +1,10 @@
 //! Damage of every kind, to any file of a database: what was there, or an error that names the file.
 
 use crate::careless::Mistake;
-use crate::process::{Failure, Known, Process, Random, look, paths};
+use crate::process::{DATABASE, Failure, Known, Process, Random, SMALL, look, paths};
 use eris_disk::{Access, Disk, File, Lock, SimulatedDisk};
-use eris_log::LogError;
-use std::collections::BTreeMap;
+use eris_log::{Directory, LogError};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::IoSlice;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -166,4 +166,21 @@ fn another_file_or_an_older_one_is_found_or_is_no_harm() {
     }
     println!("{others} other files, {older} older ones");
     assert!(older > 10 && !is_found(&disk, &known, Path::new("")));
+}
+
+#[test]
+fn whoever_writes_on_is_told_of_a_missing_chunk_before_anything_is_changed() {
+    let (disk, mut known, _) = written();
+    let directory = Directory::open(Arc::new(disk.clone()), Lock::Exclusive, DATABASE).unwrap();
+    let read = directory.read::<LogError>(|_, _| Ok(())).unwrap();
+    let chunks = directory.chunk_files().unwrap();
+    let before = files(&disk);
+    let referred_to = BTreeSet::from([1 << 40]);
+    let error = directory.write(read, &chunks, &referred_to, 1, 1, SMALL);
+    let error = error.unwrap_err();
+    assert!(matches!(error, LogError::NoChunk { .. }), "{error}");
+    assert_eq!(files(&disk), before);
+    // And the process that knows what is referred to goes on.
+    let process = Process::start(Arc::new(disk), &mut known, Mistake::None, 0);
+    assert!(process.unwrap().is_some());
 }

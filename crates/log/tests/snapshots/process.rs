@@ -14,10 +14,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-const DATABASE: DatabaseId = DatabaseId([42; 16]);
+pub const DATABASE: DatabaseId = DatabaseId([42; 16]);
 const KEYS: u64 = 8;
 /// Files of few groups, and of few chunks.
-const SMALL: (LogSettings, ChunkSettings) = (
+pub const SMALL: (LogSettings, ChunkSettings) = (
     LogSettings { file_bytes: 2048 },
     ChunkSettings {
         file_bytes: 4096,

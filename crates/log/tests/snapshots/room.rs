@@ -108,3 +108,22 @@ fn what_was_reserved_fits_into_the_new_file() {
     }
     assert!(smaller > 20, "small files are made");
 }
+
+/// The next file was made when the disk was nearly full.
+#[test]
+fn what_was_reserved_fits_though_the_next_file_is_small() {
+    let disk = SimulatedDisk::new(1);
+    let (mut writer, buffer) = create(&disk);
+    say(&buffer, 1, 600_000, None);
+    writer.step(Timestamp(1)).unwrap();
+    disk.set_capacity(Some((1 << 20) + (100 << 10)));
+    writer.prepare().unwrap();
+    let room = reserve(&writer, 300_000).unwrap();
+    writer.begin_file().unwrap_err();
+    assert!(!writer.has_failed());
+    disk.set_capacity(None);
+    writer.begin_file().unwrap();
+    disk.set_capacity(Some(0));
+    say(&buffer, 2, 300_000, Some(room));
+    writer.step(Timestamp(2)).unwrap();
+}
