@@ -87,8 +87,8 @@ impl OpenDirectory {
     /// next checkpoint or start removes them.
     ///
     /// # Errors
-    /// The disk has failed, now or before. It is open whether the next start finds the former manifest or this one. What
-    /// each of them refers to is there: nothing is removed from now on.
+    /// The disk has failed, now or before. It is open whether the next start finds the former manifest or this one.
+    /// What each of them refers to is there: nothing is removed from now on.
     ///
     /// # Panics
     /// If the snapshot has less than the log before `start`, or one of them is older than those of the former manifest.

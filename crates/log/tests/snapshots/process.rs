@@ -107,8 +107,8 @@ pub struct Known {
     salts: u64,
     /// Manifests that were put into place.
     pub checkpoints: usize,
-    /// Those that were refused.
-    pub refused: usize,
+    /// Those that were rejected.
+    pub rejected: usize,
 }
 
 impl Known {
@@ -267,7 +267,7 @@ pub struct Process {
     /// Bytes that records of snapshots have in vain.
     padding: usize,
     /// Whether a manifest could not be put into place.
-    is_refused: bool,
+    is_rejected: bool,
 }
 
 /// Whether a process goes on.
@@ -312,7 +312,7 @@ impl Process {
             applied: through,
             checkpoint: None,
             padding,
-            is_refused: false,
+            is_rejected: false,
         })
     }
 
@@ -435,13 +435,13 @@ impl Process {
         }
         let next_chunk = self.open.chunk_buffer.next_undrawn();
         let begun = (self.open.directory).begin_from(snapshot, start, next_chunk);
-        if self.is_refused && begun.is_ok() {
+        if self.is_rejected && begun.is_ok() {
             let what = "a manifest is written though the one before has failed";
             return Err(Failure::Wrong(what.to_owned()));
         }
         if begun.is_err() {
-            self.is_refused = true;
-            known.refused += 1;
+            self.is_rejected = true;
+            known.rejected += 1;
         }
         begun?;
         known.checkpoints += 1;
