@@ -19,7 +19,8 @@ use crate::bytes::{BadBytes, Bytes, put_number};
 use crate::place::Place;
 use eris_types::Timestamp;
 
-const MAGIC: [u8; 4] = *b"EGRP";
+/// The first bytes of each group.
+pub(crate) const MAGIC: [u8; 4] = *b"EGRP";
 const CLOSED: u32 = 1;
 const CONTINUED: u32 = 2;
 /// Bytes before the records.
@@ -66,6 +67,15 @@ pub struct Record<'a> {
     pub at: Timestamp,
     /// What it says.
     pub body: &'a [u8],
+}
+
+/// Where a group was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// In the snapshot.
+    Snapshot,
+    /// In the log.
+    Log,
 }
 
 /// What stands at a place of a file.

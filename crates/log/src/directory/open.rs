@@ -109,10 +109,10 @@ impl OpenDirectory {
             return Err(error.clone());
         }
         let manifest = Manifest {
-            database: former.database,
             start,
             snapshot: Some(snapshot),
-            next_chunk: next_chunk.max(former.next_chunk),
+            next_chunk: next_chunk.max(state.manifest.next_chunk),
+            ..state.manifest
         };
         let written = manifest.write(&*self.0.disk);
         written.inspect_err(|error| state.failed = Some(error.clone()))?;

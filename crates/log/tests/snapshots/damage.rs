@@ -9,7 +9,7 @@ use std::io::IoSlice;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-type Files = BTreeMap<PathBuf, Vec<u8>>;
+pub type Files = BTreeMap<PathBuf, Vec<u8>>;
 
 fn bytes_of(file: &dyn File) -> Vec<u8> {
     let mut bytes = vec![0; file.len().unwrap() as usize];
@@ -17,7 +17,7 @@ fn bytes_of(file: &dyn File) -> Vec<u8> {
     bytes
 }
 
-fn files(disk: &SimulatedDisk) -> Files {
+pub fn files(disk: &SimulatedDisk) -> Files {
     let all = ["log", "chunks", "snapshots"].map(|directory| paths(disk, directory));
     let all = all.into_iter().flatten().chain([PathBuf::from("eris.db")]);
     let read = |path: PathBuf| {
@@ -29,7 +29,7 @@ fn files(disk: &SimulatedDisk) -> Files {
 
 /// A database that was closed: a snapshot, a log of several files and chunk files. And all that files were before, at
 /// some times.
-fn written() -> (SimulatedDisk, Known, Vec<Files>) {
+pub fn written() -> (SimulatedDisk, Known, Vec<Files>) {
     let (disk, mut known) = (SimulatedDisk::new(1), Known::default());
     let mut random = Random::new(3);
     let mut before = Vec::new();
@@ -66,11 +66,11 @@ fn is_found(disk: &SimulatedDisk, known: &Known, path: &Path) -> bool {
     }
 }
 
-fn put(file: &dyn File, bytes: &[u8], offset: u64) {
+pub fn put(file: &dyn File, bytes: &[u8], offset: u64) {
     file.write_at(&[IoSlice::new(bytes)], offset).unwrap();
 }
 
-fn replace(file: &dyn File, bytes: &[u8]) {
+pub fn replace(file: &dyn File, bytes: &[u8]) {
     file.set_len(0).unwrap();
     put(file, bytes, 0);
 }

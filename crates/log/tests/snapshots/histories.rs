@@ -10,7 +10,13 @@ fn look_at(disk: &SimulatedDisk, known: &Known) -> Result<(), String> {
     look(disk, known, Lock::Exclusive).map_err(|failure| match failure {
         Failure::Log(error) => error.to_string(),
         Failure::Wrong(what) => what,
-    })
+    })?;
+    match known.is_there {
+        true => crate::check::findings(disk)
+            .first()
+            .map_or(Ok(()), |found| Err(format!("{found:?}"))),
+        false => Ok(()),
+    }
 }
 
 /// Several processes, and what each of them finds. The error says what is wrong.

@@ -2,6 +2,7 @@
 //! database is that of some moment, and of none before what was acknowledged; or an error says what is wrong.
 
 mod careless;
+mod check;
 mod damage;
 mod files;
 mod histories;
