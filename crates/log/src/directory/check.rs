@@ -121,6 +121,12 @@ struct End {
     next: Option<u64>,
 }
 
+/// A file of the log that was longer.
+struct CutOff {
+    at: u64,
+    had: u64,
+}
+
 impl Check<'_> {
     fn add(&mut self, path: &Path, offset: u64, what: impl Into<String>) {
         self.checked.findings.push(Finding {
@@ -196,15 +202,10 @@ impl Check<'_> {
             };
             counted.parts += 1;
         }
-        if is_lost {
-            *number = None;
-        }
         Ok(end)
     }
 
     fn group(&mut self, origin: Origin, group: &Group) -> Result<(), String> {
-        let whole = group.records().find_map(Result::err);
-        whole.map_or(Ok(()), |error| Err(error.to_string()))?;
         match group.kind {
             GroupKind::Records => self.look.group(origin, group),
             _ => Ok(()),
@@ -236,24 +237,30 @@ impl Check<'_> {
         loop {
             let looked = self.log_file(database, file, &mut number);
             let ended = self.note(looked);
-            if let Some(End {
-                next: Some(next), ..
-            }) = ended
+            if let Some((End { next, .. }, _)) = ended
+                && let Some(next) = next
             {
                 file = next;
                 continue;
             }
-            let Some((later, path)) = later_file(&**self.disk, database, file)? else {
+            let later = later_file(&**self.disk, database, file)?;
+            if let Some((end, cut_off)) = ended {
+                let path = self.disk.root().join(LOG.path_of(file));
+                match (&later, cut_off) {
+                    (Some((_, later)), _) => {
+                        let later = later.display();
+                        let what = format!("the log ends here, though {later} has a part of it");
+                        self.add(&path, end.offset, what);
+                    }
+                    (None, Some(CutOff { at, had })) => {
+                        self.add(&path, at, format!("it is cut off: it had {had} bytes"));
+                    }
+                    (None, None) => {}
+                }
+            }
+            let Some((later, _)) = later else {
                 return Ok(());
             };
-            if let Some(end) = ended {
-                let ends = self.disk.root().join(LOG.path_of(file));
-                let what = format!(
-                    "the log ends here, though {} has a part of it",
-                    path.display()
-                );
-                self.add(&ends, end.offset, what);
-            }
             (file, number) = (later, None);
         }
     }
@@ -263,7 +270,7 @@ impl Check<'_> {
         database: DatabaseId,
         number: u64,
         group: &mut Option<u64>,
-    ) -> Result<End, LogError> {
+    ) -> Result<(End, Option<CutOff>), LogError> {
         let file = LogFile::open(&**self.disk, database, number, Access::Read)?;
         self.checked.log.files += 1;
         self.checked.log.bytes += file.length;
@@ -279,11 +286,12 @@ impl Check<'_> {
             let is_wrong = group.number != number;
             is_wrong.then(|| format!("group {} where group {number} should be", group.number))
         })?;
-        if end.kind == GroupKind::Records && file.length < file.allocated {
-            let what = format!("it is cut off: it had {} bytes", file.allocated);
-            self.add(file.file.path(), file.length, what);
-        }
-        Ok(end)
+        let is_cut_off = end.kind == GroupKind::Records && file.length < file.allocated;
+        let cut_off = is_cut_off.then_some(CutOff {
+            at: file.length,
+            had: file.allocated,
+        });
+        Ok((end, cut_off))
     }
 
     fn chunks(&mut self, database: DatabaseId) -> Result<(), LogError> {

@@ -161,6 +161,54 @@ fn a_check_goes_on_behind_a_file_that_is_of_no_use() {
     }
 }
 
+/// The group that says where the log goes on is the last one of its file.
+#[test]
+fn where_the_log_does_not_go_on_is_one_finding() {
+    let (disk, ..) = written();
+    let logs = paths(&disk, "log");
+    for path in &logs[..logs.len() - 1] {
+        let bytes = &files(&disk)[path];
+        let at = *groups(bytes).last().unwrap();
+        let file = disk.open(path, Access::ReadWrite).unwrap();
+        put(&*file, &[bytes[at as usize + 8] ^ 1], at + 8);
+        let [found] = &findings(&disk)[..] else {
+            panic!("{:?}", findings(&disk));
+        };
+        assert_eq!((&found.path, found.offset), (&disk.root().join(path), at));
+        assert!(found.what.contains("the log ends here"), "{}", found.what);
+        put(&*file, &bytes[at as usize..], at);
+    }
+}
+
+#[test]
+fn chunk_files_are_looked_at_though_one_is_damaged() {
+    let (disk, ..) = written();
+    let all = check_with(&disk, None).unwrap().0.chunks;
+    let chunks = paths(&disk, "chunks");
+    assert!(chunks.len() > 1);
+    for path in chunks {
+        let file = disk.open(&path, Access::ReadWrite).unwrap();
+        put(&*file, b"?", 0);
+        let checked = check_with(&disk, None).unwrap().0;
+        assert_eq!(checked.chunks.files, all.files - 1);
+        // Each chunk that was in it is missing.
+        let missing = checked.findings.len() as u64 - 1;
+        assert_eq!(checked.chunks.parts + missing, all.parts);
+        put(&*file, b"E", 0);
+    }
+}
+
+#[test]
+fn nobody_writes_while_a_check_reads() {
+    let (disk, ..) = written();
+    let open = |access| Directory::open(Arc::new(disk.clone()), access, DATABASE);
+    let writer = open(Lock::Exclusive).unwrap();
+    assert!(matches!(check_with(&disk, None), Err(LogError::Disk(_))));
+    drop(writer);
+    let _reader = open(Lock::Shared).unwrap();
+    assert_eq!(findings(&disk), []);
+}
+
 /// Whether a check agrees with whoever opens the database. Its findings name the file.
 fn agrees(disk: &SimulatedDisk, known: &Known, path: &Path, what: &str) -> bool {
     let found = findings(disk);
@@ -194,6 +242,11 @@ fn a_check_finds_what_is_told_when_the_database_is_opened() {
             file.set_len(cut).unwrap();
             found += usize::from(agrees(&disk, &known, &path, &format!("a cut at {cut}")));
             put(&*file, &bytes[cut as usize..], cut);
+        }
+        for more in [&b"more"[..], &bytes] {
+            put(&*file, more, bytes.len() as u64);
+            found += usize::from(agrees(&disk, &known, &path, "an end that is longer"));
+            file.set_len(bytes.len() as u64).unwrap();
         }
         for (other, others) in files(&disk).iter().filter(|(other, _)| **other != path) {
             replace(&*file, others);
