@@ -22,13 +22,16 @@
 //! | module | |
 //! |---|---|
 //! | `manifest` | what a database consists of |
-//! | `found` | what lies in a directory without a manifest |
+//! | `found` | what lies in a directory, and its lock |
 //! | `open` | how another manifest takes the place of the one that is there |
+//! | `check` | looking at all of it |
 
+mod check;
 mod found;
 mod manifest;
 mod open;
 
+pub use check::{Checked, Counted, Finding, Look, check};
 pub use manifest::Manifest;
 pub use open::OpenDirectory;
 
@@ -37,14 +40,14 @@ use crate::chunks::{ChunkBuffer, ChunkFiles, ChunkSettings, ChunkWriter};
 use crate::ends::LogStart;
 use crate::error::LogError;
 use crate::file::LOG;
-use crate::group::Group;
+use crate::group::{Group, Origin};
 use crate::place::DatabaseId;
 use crate::reader::{LogRead, read_log};
 use crate::snapshot::{SNAPSHOTS, read_snapshot};
 use crate::writer::{LogSettings, LogWriter};
-use eris_disk::{Disk, HeldLock, Lock, Reason};
+use eris_disk::{Disk, HeldLock, Lock};
 use eris_types::Timestamp;
-use found::{LOCK, has_been_in_use, has_manifest};
+use found::{has_been_in_use, has_manifest, lock, without_manifest};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -57,15 +60,6 @@ pub struct Directory {
     lock: HeldLock,
     manifest: Option<Manifest>,
     database: DatabaseId,
-}
-
-/// Where a group was read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
-    /// In the snapshot.
-    Snapshot,
-    /// In the log.
-    Log,
 }
 
 /// A database that is open for writing.
@@ -96,16 +90,7 @@ impl Directory {
         if access == Lock::Exclusive && !has_manifest(&*disk)? {
             disk.create_directory(Path::new(""))?;
         }
-        let lock = match disk.lock(Path::new(LOCK), access) {
-            // Whoever makes a database makes this file first.
-            Err(error) if error.reason == Reason::NotFound => {
-                return Err(match Manifest::read(&*disk)? {
-                    Some(_) => error.into(),
-                    None => without_manifest(&*disk)?,
-                });
-            }
-            lock => lock?,
-        };
+        let lock = lock(&*disk, access)?;
         let manifest = Manifest::read(&*disk)?;
         if manifest.is_none() && (access == Lock::Shared || has_been_in_use(&*disk)?) {
             return Err(without_manifest(&*disk)?);
@@ -136,7 +121,8 @@ impl Directory {
     /// Gives all groups of the snapshot to `take`, and then those of the log. It changes nothing. `None`: the database
     /// will be new.
     ///
-    /// Commits up to the snapshot's timestamp are in the snapshot, and perhaps once more in the log.
+    /// Commits up to the snapshot's timestamp are in the snapshot, and perhaps once more in the log. What was read goes
+    /// through that timestamp at least.
     ///
     /// # Errors
     /// The database is damaged, or `take` says no.
@@ -256,16 +242,4 @@ impl Directory {
         manifest.write(&*self.disk)?;
         Ok((manifest, log))
     }
-}
-
-/// What is wrong with a directory that has no manifest.
-fn without_manifest(disk: &dyn Disk) -> Result<LogError, LogError> {
-    Ok(match has_been_in_use(disk)? {
-        true => LogError::NoManifest {
-            path: disk.root().join(manifest::MANIFEST),
-        },
-        false => LogError::NoDatabase {
-            directory: disk.root().to_owned(),
-        },
-    })
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  0  magic "EGRP"                 4
-//!  4  flags                        4    1: it was closed behind it; 2: the log goes on in the file that the record names
+//!  4  flags                        4    1: it was closed behind it; 2: the log goes on in the file of the record
 //!  8  its number                   8    one more than that of the group before
 //! 16  through                      8    all commits up to this timestamp are in it, or in groups before
 //! 24  length of the records        8
@@ -19,7 +19,8 @@ use crate::bytes::{BadBytes, Bytes, put_number};
 use crate::place::Place;
 use eris_types::Timestamp;
 
-const MAGIC: [u8; 4] = *b"EGRP";
+/// The first bytes of each group.
+pub(crate) const MAGIC: [u8; 4] = *b"EGRP";
 const CLOSED: u32 = 1;
 const CONTINUED: u32 = 2;
 /// Bytes before the records.
@@ -68,6 +69,15 @@ pub struct Record<'a> {
     pub body: &'a [u8],
 }
 
+/// Where a group was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// In the snapshot.
+    Snapshot,
+    /// In the log.
+    Log,
+}
+
 /// What stands at a place of a file.
 pub(crate) enum Found {
     /// A whole group, and the bytes that it takes.
@@ -112,7 +122,11 @@ impl GroupBytes {
     }
 
     /// The whole group, as it is written in this place.
+    ///
+    /// # Panics
+    /// If it has more bytes than a reader takes.
     pub fn finish(mut self, number: u64, kind: GroupKind, place: Place) -> Vec<u8> {
+        assert!(self.len() <= MOST, "nobody could read the group");
         let length = self.len() as u64;
         let padded = self.bytes.len().next_multiple_of(ALIGNMENT);
         self.bytes.resize(padded, 0);

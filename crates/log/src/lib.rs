@@ -33,6 +33,7 @@ mod ends;
 mod error;
 mod file;
 mod group;
+mod groups;
 mod header;
 mod place;
 mod reader;
@@ -46,10 +47,12 @@ pub use chunks::{
     Chunk, ChunkBuffer, ChunkFileUse, ChunkFiles, ChunkInfo, ChunkSettings, ChunkWriter,
     ChunksWritten, Form, Rewrite, chunk_bytes,
 };
-pub use directory::{Directory, Manifest, OpenDatabase, OpenDirectory, Origin};
+pub use directory::{
+    Checked, Counted, Directory, Finding, Look, Manifest, OpenDatabase, OpenDirectory, check,
+};
 pub use ends::{LastGroup, LogEnd, LogStart};
 pub use error::LogError;
-pub use group::{Group, Record};
+pub use group::{Group, Origin, Record};
 pub use header::FORMAT;
 pub use place::{DatabaseId, Place};
 pub use reader::{Cut, LogRead, read_log};

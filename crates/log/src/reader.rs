@@ -121,7 +121,7 @@ pub fn read_log<E: From<LogError>>(
             );
             return Err(LogError::damaged(&path, end.offset, what).into());
         }
-        if let Some(later) = later_file(disk, database, end.file)? {
+        if let Some((_, later)) = later_file(disk, database, end.file)? {
             let what = format!(
                 "the log ends here, though {} has a part of it",
                 later.display()
@@ -143,7 +143,7 @@ pub fn read_log<E: From<LogError>>(
 }
 
 /// The number of the file in which the log goes on.
-fn next_of(group: &Group) -> Result<u64, crate::bytes::BadBytes> {
+pub(crate) fn next_of(group: &Group) -> Result<u64, crate::bytes::BadBytes> {
     let what = "where the log goes on";
     let record = group.records().next();
     let record = record.ok_or(crate::bytes::BadBytes::Short(what))??;
@@ -162,12 +162,12 @@ fn later_group(rest: &[u8], database: DatabaseId, end: &LogEnd) -> Option<(usize
     })
 }
 
-/// A file behind the one in which the log ends that has a group: the log went on there.
-fn later_file(
+/// A file behind the one in which the log ends that has a group: the log went on there. Its number and path.
+pub(crate) fn later_file(
     disk: &dyn Disk,
     database: DatabaseId,
     last: u64,
-) -> Result<Option<PathBuf>, LogError> {
+) -> Result<Option<(u64, PathBuf)>, LogError> {
     let numbers = LOG.numbers(disk)?;
     for number in numbers.into_iter().filter(|number| *number > last) {
         // One that was made in advance may be only begun.
@@ -177,7 +177,7 @@ fn later_file(
         let mut bytes = vec![0; file.rest() as usize];
         file.file.read_at(&mut bytes, FIRST_GROUP)?;
         if let Found::Group(..) = Group::find(&bytes, file.place()) {
-            return Ok(Some(file.file.path().to_owned()));
+            return Ok(Some((number, file.file.path().to_owned())));
         }
     }
     Ok(None)

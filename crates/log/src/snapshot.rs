@@ -15,8 +15,9 @@
 //! file is removed, and the database is what it was.
 
 use crate::error::LogError;
-use crate::group::{Found, Group, GroupBytes, GroupKind, HEADER, group_bytes};
-use crate::header::{FileKind, HEADER_BYTES};
+use crate::group::{Group, GroupBytes, GroupKind};
+use crate::groups::Groups;
+use crate::header::{FileKind, HEADER_BYTES, OpenFile};
 use crate::place::DatabaseId;
 use eris_disk::{Access, Disk, File};
 use eris_types::Timestamp;
@@ -27,6 +28,10 @@ use std::sync::Arc;
 const GROUP: usize = 1 << 20;
 /// The most bytes that are written between two flushes: the log's flushes wait for these.
 const DIRTY: usize = 8 << 20;
+
+/// What is wrong with a file that ends too early, and with one that goes on.
+pub(crate) const UNCLOSED: &str = "it ends here, and was not closed";
+pub(crate) const FOLLOWED: &str = "something follows its end";
 
 /// The files of snapshots.
 pub(crate) const SNAPSHOTS: FileKind = FileKind {
@@ -97,11 +102,14 @@ impl SnapshotWriter {
     /// # Errors
     /// The disk is full, or has failed, now or before.
     pub fn push(&mut self, body: &[u8]) -> Result<(), LogError> {
-        if self.group.len() > 0 && self.group.len() + body.len() > GROUP {
-            self.or_fail(|writer| writer.end_group(GroupKind::Records))?;
-        }
-        self.group.push(self.start.at, body);
-        Ok(())
+        self.or_fail(|writer| {
+            let before = writer.group.len();
+            if before > 0 && before + body.len() > GROUP {
+                writer.end_group(GroupKind::Records)?;
+            }
+            writer.group.push(writer.start.at, body);
+            Ok(())
+        })
     }
 
     /// Has all of it on the medium, with its name. Returns the bytes of the file.
@@ -180,46 +188,56 @@ pub fn read_snapshot<E: From<LogError>>(
 ) -> Result<(), E> {
     let open = SNAPSHOTS.open(disk, database, start.number, Access::Read)?;
     let damaged = |offset, what: &str| LogError::damaged(open.file.path(), offset, what);
-    let read = |bytes: &mut [u8], at| open.file.read_at(bytes, at).map_err(LogError::from);
     if open.own.is_none() {
         return Err(damaged(0, "it has no header").into());
     }
+    let mut groups = groups_of(&open, database, start.number);
     let (mut at, mut number) = (HEADER_BYTES, 1);
-    let mut bytes = Vec::new();
     loop {
-        let left = open.length.saturating_sub(at);
-        if left == 0 {
-            return Err(damaged(at, "it ends here, and was not closed").into());
-        }
-        // A wrong length asks for no more memory than the file has bytes.
-        let mut header = [0; HEADER];
-        let some = left.min(HEADER as u64) as usize;
-        read(&mut header[..some], at)?;
-        let length = group_bytes(&header).filter(|length| *length <= left);
-        bytes.resize(length.unwrap_or(0) as usize, 0);
-        read(&mut bytes, at)?;
-        let place = SNAPSHOTS.place(database, start.number, at);
-        let Found::Group(group, length) = Group::find(&bytes, place) else {
-            return Err(damaged(at, "it is no group").into());
+        let Some((group, length)) = groups.at(at)? else {
+            let is_end = at >= open.length;
+            let what = if is_end { UNCLOSED } else { "it is no group" };
+            return Err(damaged(at.min(open.length), what).into());
         };
-        if group.number != number {
-            let what = format!("group {} where group {number} should be", group.number);
-            return Err(damaged(at, &what).into());
-        }
-        if group.through != start.at {
-            let (found, wanted) = (group.through.0, start.at.0);
-            let what = format!("it is a snapshot at {found}, and not the one at {wanted}");
+        if let Some(what) = what_is_wrong(&group, number, start) {
             return Err(damaged(at, &what).into());
         }
         number += 1;
-        at += length as u64;
+        at += length;
         match group.kind {
-            GroupKind::Records => take(group)?,
             GroupKind::Closed if at == open.length => return Ok(()),
-            GroupKind::Closed => return Err(damaged(at, "something follows its end").into()),
-            GroupKind::Continued => {
-                return Err(damaged(at - length as u64, "no snapshot goes on elsewhere").into());
-            }
+            GroupKind::Closed => return Err(damaged(at, FOLLOWED).into()),
+            _ => take(group)?,
         }
     }
+}
+
+/// The groups of a snapshot that was opened.
+pub(crate) fn groups_of(open: &OpenFile, database: DatabaseId, number: u64) -> Groups<'_> {
+    Groups {
+        kind: &SNAPSHOTS,
+        database,
+        number,
+        file: &*open.file,
+        length: open.length,
+        buffer: Vec::new(),
+    }
+}
+
+/// What is wrong with a group that should have this number in a snapshot.
+pub(crate) fn what_is_wrong(group: &Group, number: u64, start: SnapshotStart) -> Option<String> {
+    let (found, at) = (group.through.0, start.at.0);
+    if group.number != number {
+        return Some(format!(
+            "group {} where group {number} should be",
+            group.number
+        ));
+    }
+    if found != at {
+        return Some(format!(
+            "it is a snapshot at {found}, and not the one at {at}"
+        ));
+    }
+    let is_ours = group.kind != GroupKind::Continued;
+    (!is_ours).then(|| "a snapshot does not go on elsewhere".to_owned())
 }

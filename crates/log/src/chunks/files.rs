@@ -78,6 +78,16 @@ impl ChunkFiles {
     /// # Errors
     /// A file is not one of this database, or is damaged so that it cannot be told what is in it.
     pub fn open(disk: Arc<dyn Disk>, database: DatabaseId) -> Result<Self, LogError> {
+        ChunkFiles::open_each(disk, database, Err)
+    }
+
+    /// The same, with what `on_error` says of a file that is none of this database, or damaged. If that is no error,
+    /// the file is left out.
+    pub(crate) fn open_each(
+        disk: Arc<dyn Disk>,
+        database: DatabaseId,
+        mut on_error: impl FnMut(LogError) -> Result<(), LogError>,
+    ) -> Result<Self, LogError> {
         let numbers = CHUNKS.numbers(&*disk)?;
         let mut state = State {
             files: BTreeMap::new(),
@@ -88,11 +98,14 @@ impl ChunkFiles {
             next_chunk: 1,
         };
         for number in numbers {
-            let found = read_heads(&*disk, database, number)?;
-            match found.is_complete {
-                true => state.add_found(&*disk, number, &found)?,
-                false => drop(state.incomplete.insert(number, found.end)),
-            }
+            let added = read_heads(&*disk, database, number).and_then(|found| {
+                match found.is_complete {
+                    true => state.add_found(&*disk, number, &found)?,
+                    false => drop(state.incomplete.insert(number, found.end)),
+                }
+                Ok(())
+            });
+            added.or_else(&mut on_error)?;
         }
         let state = Mutex::new(state);
         Ok(ChunkFiles(Arc::new(Shared {
@@ -135,6 +148,15 @@ impl ChunkFiles {
             }
             _ => Ok(head.info),
         }
+    }
+
+    /// The error that says what is wrong with a chunk that was read.
+    pub(crate) fn damaged(&self, number: u64, what: &str) -> LogError {
+        let Some(ChunkPlace { file, offset, .. }) = self.find(number) else {
+            return self.missing(number);
+        };
+        let path = self.0.disk.root().join(CHUNKS.path_of(file));
+        LogError::damaged(&path, offset, format!("chunk {number}: {what}"))
     }
 
     /// Reads the stored form of a chunk into a buffer of its length.

@@ -1,16 +1,16 @@
-//! What lies in a directory that has no manifest: nothing, what is left of a database that was never made, one that has
-//! lost its manifest, or somebody's files.
+//! What lies in a directory before it is open: a database; or without a manifest nothing, what is left of a database
+//! that was never made, one that has lost its manifest, or somebody's files.
 
-use super::manifest::{MANIFEST, NEXT_MANIFEST};
+use super::manifest::{MANIFEST, Manifest, NEXT_MANIFEST};
 use crate::chunks::CHUNKS;
 use crate::error::LogError;
 use crate::file::{FIRST_GROUP, LOG};
 use crate::header::FileKind;
 use crate::snapshot::SNAPSHOTS;
-use eris_disk::{Access, Disk, Entry, EntryKind, Reason};
+use eris_disk::{Access, Disk, Entry, EntryKind, HeldLock, Lock, Reason};
 use std::path::{Path, PathBuf};
 
-pub(super) const LOCK: &str = "lock";
+const LOCK: &str = "lock";
 const KINDS: [&FileKind; 3] = [&LOG, &CHUNKS, &SNAPSHOTS];
 
 /// What a directory has; nothing, if it is not there.
@@ -76,4 +76,28 @@ pub(super) fn has_been_in_use(disk: &dyn Disk) -> Result<bool, LogError> {
         at += some as u64;
     }
     Ok(false)
+}
+
+/// Takes the lock of the database.
+pub(super) fn lock(disk: &dyn Disk, access: Lock) -> Result<HeldLock, LogError> {
+    match disk.lock(Path::new(LOCK), access) {
+        // Whoever makes a database makes this file first.
+        Err(error) if error.reason == Reason::NotFound => Err(match Manifest::read(disk)? {
+            Some(_) => error.into(),
+            None => without_manifest(disk)?,
+        }),
+        lock => Ok(lock?),
+    }
+}
+
+/// What is wrong with a directory that has no manifest.
+pub(super) fn without_manifest(disk: &dyn Disk) -> Result<LogError, LogError> {
+    Ok(match has_been_in_use(disk)? {
+        true => LogError::NoManifest {
+            path: disk.root().join(MANIFEST),
+        },
+        false => LogError::NoDatabase {
+            directory: disk.root().to_owned(),
+        },
+    })
 }

@@ -127,8 +127,8 @@ impl Manifest {
         }
     }
 
-    /// Puts the manifest into the place of the one that is there. If that fails, nobody knows which of the two is on the
-    /// medium.
+    /// Puts the manifest into the place of the one that is there. If that fails, nobody knows which of the two is on
+    /// the medium.
     pub(super) fn write(&self, disk: &dyn Disk) -> Result<(), LogError> {
         let next = Path::new(NEXT_MANIFEST);
         match disk.remove(next) {

@@ -87,8 +87,8 @@ impl OpenDirectory {
     /// next checkpoint or start removes them.
     ///
     /// # Errors
-    /// The disk has failed, now or before. It is open whether the next start finds the former manifest or this one. What
-    /// each of them refers to is there: nothing is removed from now on.
+    /// The disk has failed, now or before. It is open whether the next start finds the former manifest or this one.
+    /// What each of them refers to is there: nothing is removed from now on.
     ///
     /// # Panics
     /// If the snapshot has less than the log before `start`, or one of them is older than those of the former manifest.
@@ -109,10 +109,10 @@ impl OpenDirectory {
             return Err(error.clone());
         }
         let manifest = Manifest {
-            database: former.database,
             start,
             snapshot: Some(snapshot),
-            next_chunk: next_chunk.max(former.next_chunk),
+            next_chunk: next_chunk.max(state.manifest.next_chunk),
+            ..state.manifest
         };
         let written = manifest.write(&*self.0.disk);
         written.inspect_err(|error| state.failed = Some(error.clone()))?;

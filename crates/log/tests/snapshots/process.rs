@@ -6,7 +6,7 @@ use crate::careless::Mistake;
 use eris_disk::{Disk, Lock, SimulatedDisk};
 use eris_log::{
     Bytes, Chunk, ChunkFiles, ChunkSettings, DatabaseId, Directory, Entry, Group, LogError,
-    LogRead, LogSettings, LogStart, NoRoom, OpenDatabase, Origin, Purpose, SnapshotStart,
+    LogRead, LogSettings, LogStart, Manifest, NoRoom, OpenDatabase, Origin, Purpose, SnapshotStart,
     SnapshotWriter, chunk_bytes, put_number,
 };
 use eris_types::{ObjectId, Timestamp};
@@ -14,10 +14,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-const DATABASE: DatabaseId = DatabaseId([42; 16]);
+pub const DATABASE: DatabaseId = DatabaseId([42; 16]);
 const KEYS: u64 = 8;
 /// Files of few groups, and of few chunks.
-const SMALL: (LogSettings, ChunkSettings) = (
+pub const SMALL: (LogSettings, ChunkSettings) = (
     LogSettings { file_bytes: 2048 },
     ChunkSettings {
         file_bytes: 4096,
@@ -49,14 +49,14 @@ pub struct Commit {
     /// What its bytes are made of: no other commit has the same.
     salt: u64,
     /// The chunk that has them, if they are in one.
-    chunk: Option<u64>,
+    pub chunk: Option<u64>,
 }
 
 /// The newest commit of each key.
-type State = BTreeMap<u64, Commit>;
+pub type State = BTreeMap<u64, Commit>;
 
 impl Commit {
-    fn bytes(&self) -> Vec<u8> {
+    pub fn bytes(&self) -> Vec<u8> {
         let mut random = Random::new(self.salt);
         let length = match self.chunk {
             Some(_) => 500 + random.below(2_000),
@@ -103,15 +103,21 @@ pub struct Known {
     /// Up to here they are durable, as somebody was told.
     acknowledged: u64,
     /// Whether somebody has had the database open.
-    is_there: bool,
+    pub is_there: bool,
     salts: u64,
     /// Manifests that were put into place.
     pub checkpoints: usize,
-    /// Those that were refused.
-    pub refused: usize,
+    /// Those that were rejected.
+    pub rejected: usize,
 }
 
 impl Known {
+    /// What the database is when all is acknowledged.
+    pub fn state(&self) -> State {
+        assert_eq!(self.acknowledged, self.commits.len() as u64);
+        self.state_at(self.acknowledged)
+    }
+
     /// What the database is at a timestamp.
     fn state_at(&self, at: u64) -> State {
         let commits = self.commits[..at as usize].iter().flatten();
@@ -127,16 +133,16 @@ impl Known {
 }
 
 /// What was read.
-struct Found {
-    state: State,
+pub struct Found {
+    pub state: State,
     /// The snapshot's timestamp.
     at: u64,
     previous: Origin,
 }
 
 impl Found {
-    fn new(directory: &Directory) -> Self {
-        let snapshot = directory.manifest().and_then(|manifest| manifest.snapshot);
+    pub fn new(manifest: Option<Manifest>) -> Self {
+        let snapshot = manifest.and_then(|manifest| manifest.snapshot);
         Found {
             state: State::new(),
             at: snapshot.map_or(0, |snapshot| snapshot.at.0),
@@ -144,7 +150,7 @@ impl Found {
         }
     }
 
-    fn take(&mut self, origin: Origin, group: &Group) -> Result<(), String> {
+    pub fn take(&mut self, origin: Origin, group: &Group) -> Result<(), String> {
         if self.previous == Origin::Log && origin == Origin::Snapshot {
             return Err("the log comes before the snapshot".to_owned());
         }
@@ -206,7 +212,7 @@ struct Looked {
 
 /// Reads a database and compares it with the model.
 fn read(directory: &Directory, known: &Known) -> Result<Looked, Failure> {
-    let mut found = Found::new(directory);
+    let mut found = Found::new(directory.manifest());
     let take = |origin, group: Group| found.take(origin, &group).map_err(Failure::Wrong);
     let read = directory.read(take)?;
     let through = read.as_ref().map_or(0, |read| read.end.through.0);
@@ -267,7 +273,7 @@ pub struct Process {
     /// Bytes that records of snapshots have in vain.
     padding: usize,
     /// Whether a manifest could not be put into place.
-    is_refused: bool,
+    is_rejected: bool,
 }
 
 /// Whether a process goes on.
@@ -312,7 +318,7 @@ impl Process {
             applied: through,
             checkpoint: None,
             padding,
-            is_refused: false,
+            is_rejected: false,
         })
     }
 
@@ -435,13 +441,13 @@ impl Process {
         }
         let next_chunk = self.open.chunk_buffer.next_undrawn();
         let begun = (self.open.directory).begin_from(snapshot, start, next_chunk);
-        if self.is_refused && begun.is_ok() {
+        if self.is_rejected && begun.is_ok() {
             let what = "a manifest is written though the one before has failed";
             return Err(Failure::Wrong(what.to_owned()));
         }
         if begun.is_err() {
-            self.is_refused = true;
-            known.refused += 1;
+            self.is_rejected = true;
+            known.rejected += 1;
         }
         begun?;
         known.checkpoints += 1;

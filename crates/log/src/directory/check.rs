@@ -1,0 +1,328 @@
+//! Looking at all that a database consists of, without changing any of it.
+//!
+//! ```text
+//! manifest ──▶ snapshot, group by group ──▶ log, file by file ──▶ chunks that these refer to
+//!                                   ▒▒▒▒
+//!                                   damage: noted, and the next whole group is looked for
+//! ```
+//!
+//! Opening a database ends with the first damage. A check goes on behind it, so that whoever restores files knows all
+//! of them. What groups and chunks say is another one's business, who [looks](Look) at each.
+
+use super::found::{lock, without_manifest};
+use super::manifest::Manifest;
+use crate::chunks::{ChunkFiles, ChunkInfo};
+use crate::ends::LogStart;
+use crate::error::LogError;
+use crate::file::{FIRST_GROUP, LOG, LogFile};
+use crate::group::{Group, GroupKind, Origin};
+use crate::groups::Groups;
+use crate::place::DatabaseId;
+use crate::reader::{later_file, next_of};
+use crate::snapshot::{FOLLOWED, SNAPSHOTS, SnapshotStart, UNCLOSED, groups_of, what_is_wrong};
+use eris_disk::{Access, Disk, Lock};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Who knows what groups and chunks say. An error is what is wrong, for whoever reads the findings.
+pub trait Look {
+    /// Looks at a group: first those of the snapshot, then those of the log. Some may be missing between two.
+    fn group(&mut self, origin: Origin, group: &Group) -> Result<(), String>;
+
+    /// The chunks that groups refer to, at the time when all groups were looked at.
+    fn referred_to(&mut self) -> BTreeSet<u64>;
+
+    /// Looks at the stored form of a chunk.
+    fn form(&mut self, number: u64, info: ChunkInfo, form: &[u8]) -> Result<(), String>;
+}
+
+/// What a check has found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Checked {
+    /// `None`: it is damaged. Then nothing else can be told.
+    pub manifest: Option<Manifest>,
+    /// The snapshot: its file, and groups.
+    pub snapshot: Counted,
+    /// The log: its files, and groups.
+    pub log: Counted,
+    /// Chunk files, and chunks that are referred to.
+    pub chunks: Counted,
+    /// All that is wrong, in this order.
+    pub findings: Vec<Finding>,
+}
+
+/// How much was looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// Files.
+    pub files: u64,
+    /// Bytes that these have.
+    pub bytes: u64,
+    /// Groups or chunks that are whole.
+    pub parts: u64,
+}
+
+/// Something that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The file; or the directory, if a file is missing whose name nobody knows.
+    pub path: PathBuf,
+    /// Where, in bytes from the file's beginning.
+    pub offset: u64,
+    /// What.
+    pub what: String,
+}
+
+/// Looks at all that a database consists of. It changes nothing, and nobody writes meanwhile.
+///
+/// Bytes that nothing refers to are no damage: what a crash has left at the end of the log, dead chunks, or files that
+/// the next start removes.
+///
+/// # Errors
+/// There is no database, or another process has it open.
+pub fn check(disk: &Arc<dyn Disk>, look: &mut dyn Look) -> Result<Checked, LogError> {
+    let _lock = lock(&**disk, Lock::Shared)?;
+    let manifest = match Manifest::read(&**disk) {
+        Ok(None) => return Err(without_manifest(&**disk)?),
+        found => found,
+    };
+    let mut check = Check {
+        disk,
+        look,
+        checked: Checked::default(),
+    };
+    if let Some(Some(manifest)) = check.note(manifest) {
+        check.checked.manifest = Some(manifest);
+        let database = manifest.database;
+        if let Some(snapshot) = manifest.snapshot {
+            let looked = check.snapshot(database, snapshot);
+            check.note(looked);
+        }
+        let looked = check.log(database, manifest.start);
+        check.note(looked);
+        let looked = check.chunks(database);
+        check.note(looked);
+    }
+    Ok(check.checked)
+}
+
+struct Check<'a> {
+    disk: &'a Arc<dyn Disk>,
+    look: &'a mut dyn Look,
+    checked: Checked,
+}
+
+/// Where the groups of a file end.
+struct End {
+    offset: u64,
+    kind: GroupKind,
+    /// The file in which the log goes on.
+    next: Option<u64>,
+}
+
+/// A file of the log that was longer.
+struct CutOff {
+    at: u64,
+    had: u64,
+}
+
+impl Check<'_> {
+    fn add(&mut self, path: &Path, offset: u64, what: impl Into<String>) {
+        self.checked.findings.push(Finding {
+            path: path.to_owned(),
+            offset,
+            what: what.into(),
+        });
+    }
+
+    /// Notes what is wrong, and goes on.
+    fn note<T>(&mut self, looked: Result<T, LogError>) -> Option<T> {
+        let error = match looked {
+            Ok(found) => return Some(found),
+            Err(error) => error,
+        };
+        match &error {
+            LogError::Damaged { path, offset, what } => self.add(path, *offset, what),
+            LogError::Missing { path } => self.add(path, 0, "it is missing"),
+            LogError::Foreign { path }
+            | LogError::OfAnother { path }
+            | LogError::Newer { path, .. } => self.add(path, 0, error.to_string()),
+            LogError::NoChunk { number, directory } => {
+                self.add(directory, 0, format!("chunk {number} is in no file"));
+            }
+            LogError::Disk(failed) => self.add(&failed.path, 0, error.to_string()),
+            _ => self.add(self.disk.root(), 0, error.to_string()),
+        }
+        None
+    }
+
+    /// Looks at the groups of a file. The first one has this number; `None`: any.
+    fn groups(
+        &mut self,
+        groups: &mut Groups<'_>,
+        origin: Origin,
+        number: &mut Option<u64>,
+        is_wrong: impl Fn(&Group, u64) -> Option<String>,
+    ) -> Result<End, LogError> {
+        let path = groups.file.path().to_owned();
+        let mut end = End {
+            offset: FIRST_GROUP,
+            kind: GroupKind::Records,
+            next: None,
+        };
+        let mut is_lost = false;
+        while end.next.is_none() {
+            let at = end.offset;
+            let Some((group, length)) = groups.at(at)? else {
+                let Some(next) = groups.behind(at)? else {
+                    break;
+                };
+                let what = format!("it is no group, though one follows at byte {next}");
+                self.add(&path, at, what);
+                (end.offset, is_lost) = (next, true);
+                continue;
+            };
+            let expected = number.filter(|_| !is_lost).unwrap_or(group.number);
+            let looked = match is_wrong(&group, expected) {
+                Some(what) => Err(what),
+                None => self.group(origin, &group),
+            };
+            if let Err(what) = looked {
+                self.add(&path, at, what);
+            }
+            if group.kind == GroupKind::Continued {
+                end.next = next_of(&group).ok();
+            }
+            (end.kind, end.offset) = (group.kind, at + length);
+            (*number, is_lost) = (Some(group.number + 1), false);
+            let counted = match origin {
+                Origin::Snapshot => &mut self.checked.snapshot,
+                Origin::Log => &mut self.checked.log,
+            };
+            counted.parts += 1;
+        }
+        Ok(end)
+    }
+
+    fn group(&mut self, origin: Origin, group: &Group) -> Result<(), String> {
+        match group.kind {
+            GroupKind::Records => self.look.group(origin, group),
+            _ => Ok(()),
+        }
+    }
+
+    fn snapshot(&mut self, database: DatabaseId, start: SnapshotStart) -> Result<(), LogError> {
+        let open = SNAPSHOTS.open(&**self.disk, database, start.number, Access::Read)?;
+        let counted = &mut self.checked.snapshot;
+        (counted.files, counted.bytes) = (1, open.length);
+        let path = open.file.path();
+        if open.own.is_none() {
+            return Err(LogError::damaged(path, 0, "it has no header"));
+        }
+        let mut groups = groups_of(&open, database, start.number);
+        let is_wrong = |group: &Group, number| what_is_wrong(group, number, start);
+        let end = self.groups(&mut groups, Origin::Snapshot, &mut Some(1), is_wrong)?;
+        if end.kind != GroupKind::Closed {
+            self.add(path, end.offset.min(open.length), UNCLOSED);
+        } else if end.offset < open.length {
+            self.add(path, end.offset, FOLLOWED);
+        }
+        Ok(())
+    }
+
+    fn log(&mut self, database: DatabaseId, start: LogStart) -> Result<(), LogError> {
+        let mut number = Some(start.group);
+        let mut file = start.file;
+        loop {
+            let looked = self.log_file(database, file, &mut number);
+            let ended = self.note(looked);
+            if let Some((End { next, .. }, _)) = ended
+                && let Some(next) = next
+            {
+                file = next;
+                continue;
+            }
+            let later = later_file(&**self.disk, database, file)?;
+            if let Some((end, cut_off)) = ended {
+                let path = self.disk.root().join(LOG.path_of(file));
+                match (&later, cut_off) {
+                    (Some((_, later)), _) => {
+                        let later = later.display();
+                        let what = format!("the log ends here, though {later} has a part of it");
+                        self.add(&path, end.offset, what);
+                    }
+                    (None, Some(CutOff { at, had })) => {
+                        self.add(&path, at, format!("it is cut off: it had {had} bytes"));
+                    }
+                    (None, None) => {}
+                }
+            }
+            let Some((later, _)) = later else {
+                return Ok(());
+            };
+            (file, number) = (later, None);
+        }
+    }
+
+    fn log_file(
+        &mut self,
+        database: DatabaseId,
+        number: u64,
+        group: &mut Option<u64>,
+    ) -> Result<(End, Option<CutOff>), LogError> {
+        let file = LogFile::open(&**self.disk, database, number, Access::Read)?;
+        self.checked.log.files += 1;
+        self.checked.log.bytes += file.length;
+        let mut groups = Groups {
+            kind: &LOG,
+            database,
+            number,
+            file: &*file.file,
+            length: file.length,
+            buffer: Vec::new(),
+        };
+        let end = self.groups(&mut groups, Origin::Log, group, |group, number| {
+            let is_wrong = group.number != number;
+            is_wrong.then(|| format!("group {} where group {number} should be", group.number))
+        })?;
+        let is_cut_off = end.kind == GroupKind::Records && file.length < file.allocated;
+        let cut_off = is_cut_off.then_some(CutOff {
+            at: file.length,
+            had: file.allocated,
+        });
+        Ok((end, cut_off))
+    }
+
+    fn chunks(&mut self, database: DatabaseId) -> Result<(), LogError> {
+        let disk = Arc::clone(self.disk);
+        let files = ChunkFiles::open_each(disk, database, |error| {
+            self.note::<()>(Err(error));
+            Ok(())
+        })?;
+        for file in files.usage() {
+            self.checked.chunks.files += 1;
+            self.checked.chunks.bytes += file.bytes;
+        }
+        let mut form = Vec::new();
+        for number in self.look.referred_to() {
+            let looked = self.chunk(&files, number, &mut form);
+            self.note(looked);
+        }
+        Ok(())
+    }
+
+    fn chunk(
+        &mut self,
+        files: &ChunkFiles,
+        number: u64,
+        form: &mut Vec<u8>,
+    ) -> Result<(), LogError> {
+        let info = files.info(number)?;
+        form.resize(info.bytes as usize, 0);
+        files.read(number, form)?;
+        self.checked.chunks.parts += 1;
+        let looked = self.look.form(number, info, form);
+        looked.map_err(|what| files.damaged(number, &what))
+    }
+}
