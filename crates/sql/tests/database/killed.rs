@@ -53,7 +53,7 @@ fn step(session: usize, number: usize, random: &mut Random, before: &State) -> S
         (!names.is_empty()).then(|| names[random.below(names.len())].clone())
     };
     let tag = random.below(u64::MAX);
-    let sql = match random.below(12) {
+    let sql = match random.below(13) {
         0..3 => {
             let account = random.below(40i64) * SESSIONS as i64 + session as i64;
             let note = format!("{session} {number} {tag}");
@@ -120,6 +120,7 @@ fn step(session: usize, number: usize, random: &mut Random, before: &State) -> S
             }
             None => "SELECT 1".to_owned(),
         },
+        11 => "CHECKPOINT".to_owned(),
         _ => match any_table(random) {
             Some(name) => format!("CREATE INDEX i{number}_{tag} ON {name} (a)"),
             None => "SELECT 1".to_owned(),
