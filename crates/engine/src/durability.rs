@@ -27,7 +27,8 @@ pub(crate) use requests::Requests;
 pub(crate) use state::Durability;
 
 use crate::error::EngineError;
-use eris_log::{ChunkSettings, LogError, LogSettings};
+use eris_log::{ChunkSettings, DatabaseId, LogError, LogSettings};
+use std::hash::{BuildHasher, RandomState};
 use std::num::NonZero;
 use std::thread::available_parallelism;
 
@@ -64,4 +65,18 @@ pub(crate) fn checkpoint_error(error: &LogError) -> EngineError {
 /// Why a database cannot be opened.
 pub(crate) fn open_error(error: &LogError) -> EngineError {
     EngineError::Open(error.to_string())
+}
+
+/// The identity of a new database: no two have the same, by all chance.
+pub(crate) fn any_database() -> DatabaseId {
+    // Each has keys from the system's source of randomness.
+    let any = || {
+        RandomState::new()
+            .hash_one(std::process::id())
+            .to_le_bytes()
+    };
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&any());
+    bytes[8..].copy_from_slice(&any());
+    DatabaseId(bytes)
 }

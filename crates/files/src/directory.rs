@@ -50,6 +50,11 @@ impl DirectoryUnderWay {
         Ok(DirectoryUnderWay { part, target })
     }
 
+    /// Where it is until it is finished.
+    pub fn path(&self) -> &Path {
+        self.part.path()
+    }
+
     /// Where a file of this name is until the directory is finished.
     pub fn file(&self, name: &str) -> PathBuf {
         self.part.path().join(name)

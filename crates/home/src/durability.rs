@@ -3,6 +3,7 @@
 use crate::HomeError;
 use eris_types::Timestamp;
 use futures::future::BoxFuture;
+use std::path::PathBuf;
 
 /// What a checkpoint has written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +26,13 @@ pub trait Durability: Send + Sync {
     /// # Errors
     /// The disk has no room, or has failed: all is in the log, as before.
     fn checkpoint(&self) -> BoxFuture<'_, Result<Checkpoint, HomeError>>;
+
+    /// Writes all that is visible into an empty directory, as a database of its own, which can be opened like this one.
+    /// It blocks while files are written; no statement waits for it.
+    ///
+    /// # Errors
+    /// The disk has no room, or has failed: what is in the directory is no whole database.
+    fn backup(&self, directory: PathBuf) -> BoxFuture<'_, Result<Checkpoint, HomeError>>;
 
     /// Waits until the log is so long that a checkpoint is worth it.
     fn checkpoint_due(&self) -> BoxFuture<'_, ()>;

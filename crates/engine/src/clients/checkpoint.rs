@@ -12,47 +12,42 @@
 //! The new file of the log has all commits behind t9, and perhaps some before, which whoever reads it leaves out. What
 //! belongs to no commit may be in both: strings, objects, ranges, definitions. To do these again changes nothing.
 
+mod writing;
+
 use super::engine::Engine;
-use crate::durability::records::{self, Columns, StoredChunk};
-use crate::durability::{Chunks, Durability, checkpoint_error};
-use crate::error::{EngineError, store_error};
-use crate::held::segment_view::FrozenSegment;
+use crate::durability::{Chunks, Durability, StorageSettings, any_database, checkpoint_error};
+use crate::error::EngineError;
 use crate::object::data_object::DataObject;
 use crate::protocol::objects::Freeze;
-use eris_column::{ObjectMemory, StoredColumns};
-use eris_home::{Checkpoint, DefinitionChange};
-use eris_log::{LogError, SnapshotStart, SnapshotWriter};
-use eris_store::{SnapshotChunk, SnapshotChunks, StoreError};
-use eris_types::{AeuId, SegmentId, Timestamp};
+use eris_disk::{Disk, Lock};
+use eris_home::Checkpoint;
+use eris_log::{Directory, LogError, OpenDatabase, SnapshotStart, SnapshotWriter};
+use eris_types::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use writing::{Files, FrozenObject, Writing, Written};
 
-/// So many strings of a dictionary are in a record.
-const STRINGS: usize = 1 << 14;
+/// So often a backup begins anew because something is being defined.
+const TRIES: usize = 100;
 
-/// A snapshot that is being written.
-struct Writing<'a> {
-    durability: &'a Durability,
-    writer: SnapshotWriter,
-    at: Timestamp,
-    /// The chunks that it refers to.
-    referred_to: BTreeSet<u64>,
-    rows: u64,
-    /// Bytes of columns that were in no chunk file.
-    chunk_bytes: u64,
+fn failed(error: LogError) -> EngineError {
+    checkpoint_error(&error)
 }
 
 impl Engine {
+    fn outliving(&self) -> &Durability {
+        let durability = self.shared().durability.as_ref();
+        durability.expect("only a durable engine has a log")
+    }
+
     /// Makes a checkpoint. It blocks while files are written.
     ///
     /// # Errors
     /// The disk has no room, or has failed: the log stays as long as it was. An owner has panicked.
     pub(crate) async fn checkpoint(&self) -> Result<Checkpoint, EngineError> {
-        let durability = self.shared().durability.as_ref();
-        let durability = durability.expect("only a durable engine has a log");
+        let durability = self.outliving();
         let _one_at_a_time = durability.checkpointing.lock().await;
         let directory = durability.directory()?;
-        let failed = |error: LogError| checkpoint_error(&error);
         let before = durability.requests.written();
         let start = durability.requests.new_file().await?;
         // It is in the log up to there, so all that is left out of the new file is seen.
@@ -63,33 +58,20 @@ impl Engine {
         };
         let database = directory.manifest().database;
         let disk = Arc::clone(directory.disk());
-        let writer = SnapshotWriter::create(disk, database, snapshot).map_err(failed)?;
-        let mut writing = Writing {
-            durability,
-            writer,
-            at: held.at(),
-            referred_to: BTreeSet::new(),
-            rows: 0,
-            chunk_bytes: 0,
-        };
-        for definition in durability.definitions() {
-            let body = records::definition(&DefinitionChange::Is(definition));
-            writing.push(&body)?;
-        }
-        for object in self.objects() {
-            if object.is_durable && !object.is_dropped() {
-                self.write_object(&object, &mut writing).await?;
-            }
+        let chunks = durability.log.chunks();
+        let mut writing = self.writing(
+            SnapshotWriter::create(disk, database, snapshot).map_err(failed)?,
+            snapshot.at,
+            Files::Own(chunks),
+        );
+        writing.define(durability.definitions())?;
+        for object in self.durable_objects() {
+            writing.write(self.freeze(object, snapshot.at).await?)?;
         }
         drop(held);
         let Writing {
-            writer,
-            referred_to,
-            rows,
-            chunk_bytes,
-            ..
+            writer, written, ..
         } = writing;
-        let chunks = durability.log.chunks();
         let bytes = writer.finish().map_err(failed)?;
         chunks.writer.flush().map_err(failed)?;
         // What is newer than the snapshot, such as strings and definitions, may be in it before it is in the log.
@@ -99,144 +81,133 @@ impl Engine {
             .begin_from(snapshot, start, next_chunk)
             .map_err(failed)?;
         durability.requests.forget(before);
-        chunks.retain(&referred_to, snapshot.at).map_err(failed)?;
-        Ok(Checkpoint {
-            at: snapshot.at,
-            rows,
-            bytes,
-            chunk_bytes,
+        let retained = chunks.retain(&written.referred_to, snapshot.at);
+        retained.map_err(|error| {
+            self.shared().sequencer.fail(&error.to_string());
+            failed(error)
+        })?;
+        chunks.rewrite().map_err(failed)?;
+        Ok(written.checkpoint(snapshot.at, bytes))
+    }
+
+    /// Writes all that is visible into an empty directory, as a database of its own. It blocks while files are written.
+    ///
+    /// # Errors
+    /// The disk has no room, or has failed; an owner has panicked; or others define tables all the time.
+    pub(crate) async fn backup(&self, disk: Arc<dyn Disk>) -> Result<Checkpoint, EngineError> {
+        let (definitions, at, frozen) = self.freeze_all().await?;
+        let place: Arc<str> = disk.root().display().to_string().into();
+        let directory = Directory::open(Arc::clone(&disk), Lock::Exclusive, any_database());
+        let directory = directory.map_err(failed)?;
+        let files = directory.chunk_files().map_err(failed)?;
+        let StorageSettings { log, chunks, .. } = StorageSettings::of_machine();
+        // Nobody has something to say.
+        let opened = directory.write(None, &files, &BTreeSet::new(), 1, 1, (log, chunks));
+        let OpenDatabase {
+            directory,
+            mut log,
+            chunks: writer,
+            chunk_buffer,
+            ..
+        } = opened.map_err(failed)?;
+        let all = (files, writer, chunk_buffer);
+        let chunks = Chunks::new(all, chunks, BTreeMap::new(), place);
+        let snapshot = SnapshotStart {
+            number: directory.next_snapshot(),
+            at,
+        };
+        let database = directory.manifest().database;
+        let mut writing = self.writing(
+            SnapshotWriter::create(disk, database, snapshot).map_err(failed)?,
+            at,
+            Files::Other(&chunks),
+        );
+        writing.define(definitions)?;
+        for object in frozen {
+            writing.write(object)?;
+        }
+        let Writing {
+            writer, written, ..
+        } = writing;
+        let bytes = writer.finish().map_err(failed)?;
+        chunks.writer.flush().map_err(failed)?;
+        let start = log.begin_file().map_err(failed)?;
+        let next_chunk = chunks.next_number();
+        directory
+            .begin_from(snapshot, start, next_chunk)
+            .map_err(failed)?;
+        log.close(at).map_err(failed)?;
+        chunks.writer.close().map_err(failed)?;
+        Ok(written.checkpoint(at, bytes))
+    }
+
+    /// Definitions, and what a snapshot sees of all objects that they lead to. There is no log behind it that would say
+    /// what has changed. So it is tried again if something is defined meanwhile.
+    async fn freeze_all(
+        &self,
+    ) -> Result<(Vec<eris_home::Definition>, Timestamp, Vec<FrozenObject>), EngineError> {
+        let durability = self.outliving();
+        for _ in 0..TRIES {
+            let (version, definitions) = durability.definitions_and_version();
+            // All rows that they lead to are visible.
+            self.barrier().await?;
+            let held = self.hold();
+            let mut frozen = Vec::new();
+            for object in self.durable_objects() {
+                frozen.push(self.freeze(object, held.at()).await?);
+            }
+            if durability.definitions_and_version().0 == version {
+                return Ok((definitions, held.at(), frozen));
+            }
+        }
+        Err(EngineError::Checkpoint {
+            reason: "tables are made and dropped all the time; try again later".to_owned(),
         })
     }
 
-    /// Writes what the snapshot sees of an object.
-    async fn write_object(
+    fn writing<'a>(
+        &'a self,
+        writer: SnapshotWriter,
+        at: Timestamp,
+        files: Files<'a>,
+    ) -> Writing<'a> {
+        Writing {
+            writer,
+            at,
+            files,
+            memory: self.memory(),
+            topology: self.topology(),
+            written: Written::default(),
+        }
+    }
+
+    fn durable_objects(&self) -> impl Iterator<Item = Arc<DataObject>> {
+        let all = self.objects().into_iter();
+        all.filter(|object| object.is_durable && !object.is_dropped())
+    }
+
+    /// Asks owners what a snapshot that is held sees of an object.
+    async fn freeze(
         &self,
-        object: &Arc<DataObject>,
-        writing: &mut Writing<'_>,
-    ) -> Result<(), EngineError> {
-        let freeze = Freeze(writing.at);
+        object: Arc<DataObject>,
+        at: Timestamp,
+    ) -> Result<FrozenObject, EngineError> {
+        let owners = self.owners();
         let frozen = self
-            .ask(self.owners(), object.id, &object.name, freeze)
+            .ask(owners, object.id, &object.name, Freeze(at))
             .await?;
-        writing.push(&records::object(&object.stored()))?;
-        // Behind the answers of owners: all codes of their rows are known here.
-        for (column, dictionary) in object.dictionaries().into_iter().enumerate() {
-            let Some(dictionary) = dictionary else {
-                continue;
-            };
-            let strings: Vec<&str> = dictionary.values().iter().flatten().collect();
-            for (part, some) in strings.chunks(STRINGS).enumerate() {
-                let some = some.iter().copied();
-                writing.push(&records::strings(object.id, column, part * STRINGS, some))?;
-            }
-        }
-        if let Some(ranges) = object.ranges.stored() {
-            writing.push(&records::ranges(object.id, &ranges))?;
-        }
-        for (segment, (owner, chunks)) in
-            by_segment(frozen.into_iter().flat_map(|all| all.0), writing.at)
-        {
-            for chunk in chunks.into_chunks() {
-                let memory = self.memory().node(self.topology().node_of(owner));
-                let home = ObjectMemory {
-                    memory: &memory,
-                    object: object.id,
-                };
-                writing.write_chunk(object, (owner, segment), &chunk, home)?;
-            }
-        }
-        Ok(())
+        let segments = frozen.into_iter().flat_map(|frozen| frozen.0).collect();
+        Ok(FrozenObject { object, segments })
     }
 }
 
-/// The chunks of each segment, whichever owners have their rows, and one of these owners.
-fn by_segment(
-    frozen: impl Iterator<Item = FrozenSegment>,
-    at: Timestamp,
-) -> BTreeMap<SegmentId, (AeuId, SnapshotChunks)> {
-    let mut all: BTreeMap<SegmentId, (AeuId, SnapshotChunks)> = BTreeMap::new();
-    for segment in frozen {
-        let none = || (segment.aeu, SnapshotChunks::default());
-        let (_, chunks) = all.entry(segment.id).or_insert_with(none);
-        let views = segment.chunks.into_iter();
-        views.for_each(|view| chunks.add(view, at));
-    }
-    all
-}
-
-impl Writing<'_> {
-    fn push(&mut self, body: &[u8]) -> Result<(), EngineError> {
-        let pushed = self.writer.push(body);
-        pushed.map_err(|error| checkpoint_error(&error))
-    }
-
-    fn write_chunk(
-        &mut self,
-        object: &DataObject,
-        (owner, segment): (AeuId, SegmentId),
-        seen: &SnapshotChunk,
-        home: ObjectMemory<'_>,
-    ) -> Result<(), EngineError> {
-        let chunk = &seen.chunk;
-        let number = chunk.number();
-        let columns = || -> Result<StoredColumns, EngineError> {
-            let columns = chunk.columns().iter().enumerate();
-            let columns = columns.map(|(at, column)| {
-                let column = column.unordered(home);
-                let name = || object.schema.field(at).name().clone();
-                column.map_err(|source| StoreError::Encode {
-                    column: name(),
-                    source,
-                })
-            });
-            let columns: Result<Vec<_>, StoreError> = columns.collect();
-            let columns = columns.map_err(|error| store_error(&object.name, &error))?;
-            Ok(StoredColumns::new(columns))
-        };
-        let form;
-        let columns = match number.get() {
-            Some(number) => Columns::ChunkFile(number),
-            None if number.is_open() => {
-                let log = &self.durability.log;
-                let (failed, columns) = (|| log.failed(), columns()?);
-                self.chunk_bytes += columns.bytes() as u64;
-                let written = Chunks::write(
-                    log.chunks(),
-                    object.id,
-                    &object.name,
-                    chunk.rows(),
-                    columns,
-                    failed,
-                )?;
-                number.set(written);
-                Columns::ChunkFile(written)
-            }
-            None => {
-                form = columns()?.with_pieces(|pieces| pieces.concat());
-                Columns::Here(&form)
-            }
-        };
-        if let Columns::ChunkFile(number) = columns {
-            self.referred_to.insert(number);
+impl Written {
+    fn checkpoint(self, at: Timestamp, bytes: u64) -> Checkpoint {
+        Checkpoint {
+            at,
+            rows: self.rows,
+            bytes,
+            chunk_bytes: self.chunk_bytes,
         }
-        let ids = seen.ids().into_iter();
-        let ids: Vec<(u32, u32)> = ids
-            .map(|(first, rows)| (first.0 as u32, rows as u32))
-            .collect();
-        let unseen = seen.deleted().into_iter();
-        let unseen: Vec<(u32, u32)> = unseen
-            .map(|(first, rows)| (first as u32, rows as u32))
-            .collect();
-        let hidden: u32 = unseen.iter().map(|(_, rows)| rows).sum();
-        self.rows += chunk.rows() as u64 - u64::from(hidden);
-        let body = records::chunk(&StoredChunk {
-            object: object.id,
-            owner,
-            segment,
-            ids,
-            unseen,
-            columns,
-        });
-        self.push(&body)
     }
 }

@@ -2,7 +2,8 @@
 //! a database.
 
 use crate::durability::{
-    Chunks, Durability, Flusher, Log, LogThread, Requests, StorageSettings, open_error,
+    Chunks, Durability, Flusher, Log, LogThread, Requests, StorageSettings, any_database,
+    open_error,
 };
 use crate::error::EngineError;
 use crate::object::data_object::DataObject;
@@ -12,10 +13,9 @@ use crate::sequencer::{Sequencer, first_way};
 use crate::settings::Synchronous;
 use crate::tasks::owner::Owner;
 use eris_disk::{Disk, Lock};
-use eris_log::{DatabaseId, Directory, Group, LogError, LogWriter, OpenDatabase, Origin};
+use eris_log::{Directory, Group, LogError, LogWriter, OpenDatabase, Origin};
 use eris_numa::{HugePages, Memory, Topology};
 use eris_types::{AeuId, ObjectId, Timestamp};
-use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 /// So many files of the log are worth a checkpoint.
@@ -237,18 +237,4 @@ impl From<LogError> for OpenError {
     fn from(error: LogError) -> Self {
         OpenError::Log(error)
     }
-}
-
-/// The identity of a new database: no two have the same, by all chance.
-fn any_database() -> DatabaseId {
-    // Each has keys from the system's source of randomness.
-    let any = || {
-        RandomState::new()
-            .hash_one(std::process::id())
-            .to_le_bytes()
-    };
-    let mut bytes = [0; 16];
-    bytes[..8].copy_from_slice(&any());
-    bytes[8..].copy_from_slice(&any());
-    DatabaseId(bytes)
 }

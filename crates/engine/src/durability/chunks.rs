@@ -10,6 +10,7 @@
 //! removed from chunk files, a checkpoint finds out: what neither its snapshot has, nor the log behind it, nor a
 //! statement that still runs.
 
+use super::checkpoint_error;
 use super::log::Denied;
 use crate::error::EngineError;
 use crate::sequencer::Doorbell;
@@ -130,22 +131,32 @@ impl Chunks {
         table: &str,
         rows: usize,
         columns: StoredColumns,
-        failed: impl Fn() -> EngineError,
     ) -> Result<u64, EngineError> {
+        // What has failed says so again.
+        let failed = || EngineError::Checkpoint {
+            reason: match self.writer.step() {
+                Err(error) => error.to_string(),
+                Ok(_) => "the database was closed".to_owned(),
+            },
+        };
         let room = loop {
-            match self.reserve(&columns, table, &failed) {
+            match self.reserve(&columns, table, failed) {
                 Ok(room) => break room,
                 Err(Denied::Failed(error)) => return Err(error),
                 Err(Denied::Later) => {
                     // Whoever finds no room then is told.
                     let _ = self.writer.prepare();
-                    self.writer.step().map_err(|_| failed())?;
+                    self.writer
+                        .step()
+                        .map_err(|error| checkpoint_error(&error))?;
                 }
             }
         };
         let number = self.buffer.next_number();
         self.push_as(number, object, rows, columns, room);
-        self.writer.step().map_err(|_| failed())?;
+        self.writer
+            .step()
+            .map_err(|error| checkpoint_error(&error))?;
         Ok(number)
     }
 
@@ -199,11 +210,10 @@ impl Chunks {
         self.buffer.next_undrawn()
     }
 
-    /// A snapshot has all up to a commit, with these chunks. What nothing else refers to is removed, and files of which
-    /// little is in use are written anew.
+    /// A snapshot has all up to a commit, with these chunks. What nothing else refers to is removed.
     ///
     /// # Errors
-    /// The disk has failed. What is of no use may stay, up to the next checkpoint or start.
+    /// The disk has failed. It may have lost the name of a file that is being made, too.
     pub fn retain(&self, of_snapshot: &BTreeSet<u64>, at: Timestamp) -> Result<(), LogError> {
         let (referred, next) = {
             let mut known = self.known.lock();
@@ -215,7 +225,14 @@ impl Chunks {
         };
         self.files.retain(|number| {
             number >= next || referred.contains(&number) || of_snapshot.contains(&number)
-        })?;
+        })
+    }
+
+    /// Files of which little is in use are written anew.
+    ///
+    /// # Errors
+    /// The disk has no room, or has failed. The files stay as they are.
+    pub fn rewrite(&self) -> Result<(), LogError> {
         while let Some(mut rewrite) = self.files.rewrite(self.settings) {
             while !rewrite.step()? {}
             rewrite.finish()?;

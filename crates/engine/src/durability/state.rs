@@ -15,6 +15,14 @@ use std::sync::Arc;
 /// What definitions are called in messages.
 const DEFINITION: &str = "a definition";
 
+/// All definitions.
+#[derive(Debug)]
+struct Defined {
+    all: BTreeMap<String, Definition>,
+    /// How often one was stored.
+    version: u64,
+}
+
 /// The log as clients use it, and what was found when the database was opened.
 #[derive(Debug)]
 pub(crate) struct Durability {
@@ -25,7 +33,7 @@ pub(crate) struct Durability {
     /// `None` once the log is closed: somebody else may open it.
     directory: Lock<Option<OpenDirectory>>,
     /// All definitions. A checkpoint has what is here, whether or not the log has it yet. So they are here first.
-    definitions: Lock<BTreeMap<String, Definition>>,
+    definitions: Lock<Defined>,
     /// Recovered objects that no definition has reopened yet.
     unopened: Lock<BTreeSet<ObjectId>>,
     /// `None` where a test steps the log, and once it is closed.
@@ -45,7 +53,10 @@ impl Durability {
             requests,
             checkpointing: tokio::sync::Mutex::default(),
             directory: Lock::new(Some(directory)),
-            definitions: Lock::new(definitions),
+            definitions: Lock::new(Defined {
+                all: definitions,
+                version: 0,
+            }),
             unopened: Lock::new(objects.collect()),
             thread: Lock::default(),
         }
@@ -102,7 +113,14 @@ impl Durability {
 
     /// All definitions, by name.
     pub fn definitions(&self) -> Vec<Definition> {
-        self.definitions.lock().values().cloned().collect()
+        self.definitions_and_version().1
+    }
+
+    /// The same, and a number that is another one when something else is defined. What was noted does not count.
+    pub fn definitions_and_version(&self) -> (u64, Vec<Definition>) {
+        let definitions = self.definitions.lock();
+        let all = definitions.all.values().cloned().collect();
+        (definitions.version, all)
     }
 
     /// A recovered object is in use; whether it was none before.
@@ -133,7 +151,7 @@ impl Durability {
         };
         let room = self.log.reserved(bytes, purpose, DEFINITION).await?;
         let bodies = changes.iter().map(records::definition).collect();
-        self.define(changes);
+        self.define(changes, 1);
         Ok(self.log.commit(bodies, room).await)
     }
 
@@ -144,16 +162,18 @@ impl Durability {
     pub fn note_definitions(&self, changes: &[DefinitionChange]) -> Result<(), EngineError> {
         let mut bodies = changes.iter().map(records::definition);
         bodies.try_for_each(|body| self.log.note(body, DEFINITION))?;
-        self.define(changes);
+        self.define(changes, 0);
         Ok(())
     }
 
-    fn define(&self, changes: &[DefinitionChange]) {
+    fn define(&self, changes: &[DefinitionChange], versions: u64) {
         let mut definitions = self.definitions.lock();
+        let Defined { all, version } = &mut *definitions;
+        *version += versions;
         for change in changes {
             match change {
-                DefinitionChange::Is(is) => drop(definitions.insert(is.name.clone(), is.clone())),
-                DefinitionChange::IsGone(name) => drop(definitions.remove(name)),
+                DefinitionChange::Is(is) => drop(all.insert(is.name.clone(), is.clone())),
+                DefinitionChange::IsGone(name) => drop(all.remove(name)),
             }
         }
     }

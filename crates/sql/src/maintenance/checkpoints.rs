@@ -1,6 +1,8 @@
-//! Checkpoints: when somebody asks for one, and when the log has become long.
+//! Checkpoints: when somebody asks for one, and when the log has become long. And backups.
 
-use eris_home::{Checkpoint, Home, HomeError};
+use eris_home::{Checkpoint, Durability, Home, HomeError};
+use futures::future::BoxFuture;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Handle;
@@ -9,23 +11,44 @@ use tokio::task::spawn_blocking;
 /// How long nobody tries again after a checkpoint that was not made. All is in the log meanwhile.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// Makes a checkpoint, on a thread of its own: it writes files.
+/// Makes a checkpoint.
 ///
 /// # Errors
-/// As [`Durability::checkpoint`](eris_home::Durability::checkpoint).
+/// As [`Durability::checkpoint`].
 ///
 /// # Panics
 /// If the home does not outlive its process.
 pub(crate) async fn make(home: &Arc<dyn Home>) -> Result<Checkpoint, HomeError> {
+    blocking(home, |durability| durability.checkpoint()).await
+}
+
+/// Writes a copy of the database into a directory.
+///
+/// # Errors
+/// As [`Durability::backup`].
+///
+/// # Panics
+/// If the home does not outlive its process.
+pub(crate) async fn back_up(
+    home: &Arc<dyn Home>,
+    directory: PathBuf,
+) -> Result<Checkpoint, HomeError> {
+    blocking(home, |durability| durability.backup(directory)).await
+}
+
+/// Writes files on a thread of its own.
+async fn blocking(
+    home: &Arc<dyn Home>,
+    write: impl FnOnce(&dyn Durability) -> BoxFuture<'_, Result<Checkpoint, HomeError>> + Send + 'static,
+) -> Result<Checkpoint, HomeError> {
     let (home, runtime) = (Arc::clone(home), Handle::current());
-    let made = spawn_blocking(move || {
+    let written = spawn_blocking(move || {
         let durability = home.durability();
-        let durability = durability.expect("whoever asks has looked");
-        runtime.block_on(durability.checkpoint())
+        runtime.block_on(write(durability.expect("whoever asks has looked")))
     });
-    made.await.unwrap_or_else(|panic| {
+    written.await.unwrap_or_else(|panic| {
         Err(HomeError::Panicked {
-            worker: "a checkpoint".to_owned(),
+            worker: "a thread that writes files".to_owned(),
             table: "the database".to_owned(),
             message: panic.to_string(),
         })

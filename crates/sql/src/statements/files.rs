@@ -1,4 +1,4 @@
-//! Statements about files: COPY, EXPORT DATABASE, IMPORT DATABASE and CHECKPOINT.
+//! Statements about files: COPY, EXPORT DATABASE, IMPORT DATABASE, CHECKPOINT and BACKUP DATABASE.
 //!
 //! ```text
 //! COPY t FROM 'x.csv' (…) ── read options ── open ── writer of a table
@@ -6,8 +6,10 @@
 //! EXPORT DATABASE 'dir' ── a directory of another name: schema.sql, load.sql, a Parquet file per table ── renamed
 //! IMPORT DATABASE 'dir' ── the statements of its schema.sql and load.sql
 //! CHECKPOINT ── a snapshot of all that is durable takes the place of the log before it
+//! BACKUP DATABASE TO 'dir' ── a directory of another name: a database with a snapshot of this one ── renamed
 //! ```
 
+mod backup;
 mod copy_from;
 mod copy_to;
 mod export;
@@ -35,6 +37,7 @@ pub(crate) async fn run(
         FileStatement::CopyTo(copy) => copy_to::run(context, copy, statement).await,
         FileStatement::Export(export) => export::run(context, export).await,
         FileStatement::Import(directory) => import::run(context, &directory).await,
+        FileStatement::Backup(directory) => backup::run(context, directory).await,
         FileStatement::Checkpoint => {
             // Where all ends with the process there is nothing to be done, as in DuckDB.
             if context.home.durability().is_some() {

@@ -1,4 +1,5 @@
-//! Parsing COPY, EXPORT DATABASE, IMPORT DATABASE and CHECKPOINT, which the SQL parser does not know as DuckDB's users write them.
+//! Parsing COPY, EXPORT DATABASE, IMPORT DATABASE, CHECKPOINT and BACKUP DATABASE,
+//! which the SQL parser does not know as DuckDB's users write them.
 //!
 //! ```text
 //! COPY table [(column, …)] FROM {'file' | ('file', …)} [options]
@@ -7,6 +8,7 @@
 //! EXPORT DATABASE 'directory' [(option [value], …)]
 //! IMPORT DATABASE 'directory'
 //! CHECKPOINT
+//! BACKUP DATABASE TO 'directory'
 //! ```
 
 use crate::error::SqlError;
@@ -27,6 +29,8 @@ pub(crate) enum FileStatement {
     /// A directory.
     Import(String),
     Checkpoint,
+    /// A directory.
+    Backup(String),
 }
 
 impl FileStatement {
@@ -76,7 +80,10 @@ pub(crate) fn parse(statement: &Statement) -> Result<Option<FileStatement>, SqlE
         .split(|c: char| !c.is_ascii_alphabetic())
         .next();
     let first = first.unwrap_or_default().to_ascii_uppercase();
-    if !matches!(first.as_str(), "COPY" | "EXPORT" | "IMPORT" | "CHECKPOINT") {
+    if !matches!(
+        first.as_str(),
+        "COPY" | "EXPORT" | "IMPORT" | "CHECKPOINT" | "BACKUP"
+    ) {
         return Ok(None);
     }
     let mut parsed = parse_with(statement, |parser| {
@@ -91,6 +98,11 @@ pub(crate) fn parse(statement: &Statement) -> Result<Option<FileStatement>, SqlE
                 FileStatement::Export(Export { directory, options })
             }
             "CHECKPOINT" => FileStatement::Checkpoint,
+            "BACKUP" => {
+                word(parser, "DATABASE")?;
+                parser.expect_keyword_is(Keyword::TO)?;
+                FileStatement::Backup(parser.parse_literal_string()?)
+            }
             _ => {
                 word(parser, "DATABASE")?;
                 FileStatement::Import(parser.parse_literal_string()?)
@@ -102,7 +114,9 @@ pub(crate) fn parse(statement: &Statement) -> Result<Option<FileStatement>, SqlE
         FileStatement::CopyFrom(copy) => &mut copy.options,
         FileStatement::CopyTo(copy) => &mut copy.options,
         FileStatement::Export(export) => &mut export.options,
-        FileStatement::Import(_) | FileStatement::Checkpoint => return Ok(Some(parsed.0)),
+        FileStatement::Import(_) | FileStatement::Checkpoint | FileStatement::Backup(_) => {
+            return Ok(Some(parsed.0));
+        }
     };
     for (given, span) in options.0.iter_mut().zip(parsed.1) {
         given.place = Some(statement.excerpt(position(span.start)));

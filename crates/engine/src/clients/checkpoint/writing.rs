@@ -1,0 +1,200 @@
+//! A snapshot file that is being written, object by object.
+//!
+//! ```text
+//! object ▪ strings of its columns ▪ ranges ▪ chunk, chunk, …      next object …
+//!                                             └ many rows: in a chunk file, few: here
+//! ```
+
+use crate::durability::records::{self, Columns, StoredChunk};
+use crate::durability::{Chunks, checkpoint_error};
+use crate::error::{EngineError, store_error};
+use crate::held::segment_view::FrozenSegment;
+use crate::object::data_object::DataObject;
+use eris_column::{ObjectMemory, StoredColumns};
+use eris_home::{Definition, DefinitionChange};
+use eris_log::SnapshotWriter;
+use eris_numa::{Memory, Topology};
+use eris_store::{Chunk, SnapshotChunk, SnapshotChunks, StoreError};
+use eris_types::{AeuId, SegmentId, Timestamp};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// So many strings of a dictionary are in a record.
+const STRINGS: usize = 1 << 14;
+
+/// What a snapshot sees of an object.
+pub(super) struct FrozenObject {
+    pub object: Arc<DataObject>,
+    pub segments: Vec<FrozenSegment>,
+}
+
+/// Which chunk files a snapshot refers to.
+pub(super) enum Files<'a> {
+    /// The database's own: chunks that are there are not written again.
+    Own(&'a Chunks),
+    /// Those of another directory, which have none yet.
+    Other(&'a Chunks),
+}
+
+/// A snapshot that is being written.
+pub(super) struct Writing<'a> {
+    pub writer: SnapshotWriter,
+    pub at: Timestamp,
+    pub files: Files<'a>,
+    pub memory: &'a Memory,
+    pub topology: &'a Topology,
+    pub written: Written,
+}
+
+/// What was written so far.
+#[derive(Default)]
+pub(super) struct Written {
+    /// The chunks that it refers to.
+    pub referred_to: BTreeSet<u64>,
+    pub rows: u64,
+    /// Bytes of columns that were in no chunk file.
+    pub chunk_bytes: u64,
+}
+
+impl Writing<'_> {
+    /// Writes definitions.
+    pub fn define(&mut self, definitions: Vec<Definition>) -> Result<(), EngineError> {
+        let mut changes = definitions.into_iter().map(DefinitionChange::Is);
+        changes.try_for_each(|change| self.push(&records::definition(&change)))
+    }
+
+    /// Writes what the snapshot sees of an object.
+    pub fn write(&mut self, frozen: FrozenObject) -> Result<(), EngineError> {
+        let FrozenObject { object, segments } = frozen;
+        self.push(&records::object(&object.stored()))?;
+        // Read behind the answers of owners: all codes of their rows are known here.
+        for (column, dictionary) in object.dictionaries().into_iter().enumerate() {
+            let Some(dictionary) = dictionary else {
+                continue;
+            };
+            let strings: Vec<&str> = dictionary.values().iter().flatten().collect();
+            for (part, some) in strings.chunks(STRINGS).enumerate() {
+                let some = some.iter().copied();
+                self.push(&records::strings(object.id, column, part * STRINGS, some))?;
+            }
+        }
+        if let Some(ranges) = object.ranges.stored() {
+            self.push(&records::ranges(object.id, &ranges))?;
+        }
+        for (segment, (owner, chunks)) in by_segment(segments, self.at) {
+            for chunk in chunks.into_chunks() {
+                self.write_chunk(&object, (owner, segment), &chunk)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn write_chunk(
+        &mut self,
+        object: &DataObject,
+        (owner, segment): (AeuId, SegmentId),
+        seen: &SnapshotChunk,
+    ) -> Result<(), EngineError> {
+        let form;
+        let columns = match self.chunk_file(object, owner, &seen.chunk)? {
+            Some(number) => {
+                self.written.referred_to.insert(number);
+                Columns::ChunkFile(number)
+            }
+            None => {
+                let stored = self.stored(object, owner, &seen.chunk)?;
+                form = stored.with_pieces(|pieces| pieces.concat());
+                Columns::Here(&form)
+            }
+        };
+        let ids = seen.ids().into_iter();
+        let ids: Vec<(u32, u32)> = ids
+            .map(|(first, rows)| (first.0 as u32, rows as u32))
+            .collect();
+        let unseen = seen.deleted().into_iter();
+        let unseen: Vec<(u32, u32)> = unseen
+            .map(|(first, rows)| (first as u32, rows as u32))
+            .collect();
+        let hidden: u32 = unseen.iter().map(|(_, rows)| rows).sum();
+        self.written.rows += seen.chunk.rows() as u64 - u64::from(hidden);
+        self.push(&records::chunk(&StoredChunk {
+            object: object.id,
+            owner,
+            segment,
+            ids,
+            unseen,
+            columns,
+        }))
+    }
+
+    /// The number of a chunk in the chunk files; it is written if it is not there. `None`: it has few rows.
+    fn chunk_file(
+        &mut self,
+        object: &DataObject,
+        owner: AeuId,
+        chunk: &Chunk,
+    ) -> Result<Option<u64>, EngineError> {
+        let number = chunk.number();
+        let (files, is_own) = match self.files {
+            Files::Own(files) => (files, true),
+            Files::Other(files) => (files, false),
+        };
+        if !number.is_open() {
+            return Ok(None);
+        }
+        if let (true, Some(number)) = (is_own, number.get()) {
+            return Ok(Some(number));
+        }
+        let columns = self.stored(object, owner, chunk)?;
+        self.written.chunk_bytes += columns.bytes() as u64;
+        let written = files.write(object.id, &object.name, chunk.rows(), columns)?;
+        if is_own {
+            number.set(written);
+        }
+        Ok(Some(written))
+    }
+
+    fn stored(
+        &self,
+        object: &DataObject,
+        owner: AeuId,
+        chunk: &Chunk,
+    ) -> Result<StoredColumns, EngineError> {
+        let memory = self.memory.node(self.topology.node_of(owner));
+        let home = ObjectMemory {
+            memory: &memory,
+            object: object.id,
+        };
+        let columns = chunk.columns().iter().enumerate();
+        let columns = columns.map(|(at, column)| {
+            let column = column.unordered(home);
+            column.map_err(|source| StoreError::Encode {
+                column: object.schema.field(at).name().clone(),
+                source,
+            })
+        });
+        let columns: Result<Vec<_>, StoreError> = columns.collect();
+        let columns = columns.map_err(|error| store_error(&object.name, &error))?;
+        Ok(StoredColumns::new(columns))
+    }
+
+    fn push(&mut self, body: &[u8]) -> Result<(), EngineError> {
+        let pushed = self.writer.push(body);
+        pushed.map_err(|error| checkpoint_error(&error))
+    }
+}
+
+/// The chunks of each segment, whichever owners have their rows, and one of these owners.
+fn by_segment(
+    frozen: Vec<FrozenSegment>,
+    at: Timestamp,
+) -> BTreeMap<SegmentId, (AeuId, SnapshotChunks)> {
+    let mut all: BTreeMap<SegmentId, (AeuId, SnapshotChunks)> = BTreeMap::new();
+    for segment in frozen {
+        let none = || (segment.aeu, SnapshotChunks::default());
+        let (_, chunks) = all.entry(segment.id).or_insert_with(none);
+        let views = segment.chunks.into_iter();
+        views.for_each(|view| chunks.add(view, at));
+    }
+    all
+}
