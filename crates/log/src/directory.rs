@@ -193,10 +193,10 @@ impl Directory {
         let (chunks, chunk_buffer) =
             ChunkWriter::go_on(chunks, referred_to, manifest.next_chunk, settings.1)?;
         log.refer_to(chunks.clone());
-        let last_snapshot = (manifest.snapshot)
-            .map_or(last_snapshot, |snapshot| last_snapshot.max(snapshot.number));
+        let in_use = manifest.snapshot.map_or(0, |snapshot| snapshot.number);
+        let next_snapshot = last_snapshot.max(in_use) + 1;
         Ok(OpenDatabase {
-            directory: OpenDirectory::new(self.disk, self.lock, manifest, last_snapshot + 1),
+            directory: OpenDirectory::new(self.disk, self.lock, manifest, next_snapshot),
             log,
             buffers: starts,
             chunks,
