@@ -1,4 +1,5 @@
-//! What was committed is there again when the process has ended, on whatever topology: random statements against maps.
+//! What was committed is there again when the process has ended, on whatever topology, and in a backup: random
+//! statements and checkpoints against maps.
 #![allow(missing_docs)]
 
 #[allow(dead_code, reason = "other tests use more of it")]
@@ -107,7 +108,7 @@ impl Both {
 
     fn change(&self, expected: &mut Expected, random: &mut Random) {
         let engine = &self.engine;
-        match random.below(10) {
+        match random.below(11) {
             // Many at once, some of which are large chunks.
             0 => {
                 let count = [10, 3_000, 40_000][random.below(3)];
@@ -165,6 +166,14 @@ impl Both {
                 let (from, to) = (aeu(), aeu());
                 block_on(engine.move_rows(self.heap, from, to, 50_000)).unwrap();
             }
+            9 => {
+                let durability = engine.durability().unwrap();
+                let made = block_on(durability.checkpoint()).unwrap();
+                assert_eq!(
+                    made.rows,
+                    (expected.keyed.len() + expected.heap.len()) as u64
+                );
+            }
             // A statement that is given up.
             _ => {
                 let mut writer = engine.writer(self.heap).unwrap();
@@ -191,7 +200,7 @@ fn what_was_committed_is_there_again() {
         println!("seed {seed}");
         let mut random = Random::new(seed);
         let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("db");
+        let mut path = directory.path().join("db");
         let engine = open(&path, TOPOLOGIES[seed as usize % 5]).unwrap();
         let keyed = block_on(Home::create(
             &engine,
@@ -204,11 +213,19 @@ fn what_was_committed_is_there_again() {
             heap: heap.unwrap(),
         };
         let mut expected = Expected::default();
-        for _ in 0..8 {
+        for round in 0..8 {
             for _ in 0..random.below(40) {
                 both.change(&mut expected, &mut random);
             }
             both.check(&expected, &mut random);
+            if random.one_in(3) {
+                // The copy is what goes on.
+                let copy = directory.path().join(format!("copy {round}"));
+                std::fs::create_dir(&copy).unwrap();
+                let durability = both.engine.durability().unwrap();
+                block_on(durability.backup(copy.clone())).unwrap();
+                path = copy;
+            }
             drop(both.engine);
             let engine = open(&path, TOPOLOGIES[random.below(5)]).unwrap();
             both = Both { engine, ..both };

@@ -90,7 +90,13 @@ impl DirectoryUnderWay {
                 fs::write(part.path().join(name), text)?;
             }
             // Replaces an empty directory.
-            Ok(part.rename(&target)?)
+            part.rename(&target)?;
+            let parent = target
+                .parent()
+                .filter(|parent| !parent.as_os_str().is_empty());
+            // Its name outlives the machine's end.
+            fs::File::open(parent.unwrap_or(Path::new(".")))?.sync_all()?;
+            Ok(())
         })
     }
 }
