@@ -8,6 +8,7 @@
 //! upsert, nobody waits          upserts in memory
 //! load                          a load into memory; the same bytes written to a plain file
 //! recover                       upserts in memory; an empty database, in flushes
+//! checkpoint                    one after 1 % of the rows has changed; upserts meanwhile: beside upserts alone
 //! ```
 //!
 //! Rounds follow each other, and each has all cases. So a slow minute of the disk meets all of them, and ratios are
@@ -123,6 +124,7 @@ pub fn run(settings: &Settings, options: &CommitOptions) -> Result<BenchReport, 
         round.lookups()?;
         round.upserts_off()?;
         round.loads()?;
+        round.checkpoints()?;
         round.open_empty(&flush)?;
     }
     figures.report(&mut report);
@@ -305,6 +307,39 @@ impl Round<'_> {
         Ok(())
     }
 
+    /// Checkpoints of the tables of the Star Schema Benchmark, and upserts of another table meanwhile.
+    fn checkpoints(&mut self) -> Result<(), CommitBenchError> {
+        let scratch = self.durable(Synchronous::On)?;
+        let (database, _) = scratch.with_table()?;
+        block_on(ssb::load(&database.session(), &self.options.source))?;
+        let change = "UPDATE lineorder SET lo_tax = lo_tax + 1 WHERE lo_orderkey % 100 = 7";
+        for (of, sql) in [
+            ("loaded tables", "SELECT 1"),
+            ("1 % of the orders changed", change),
+        ] {
+            block_on(database.session().execute(sql))?;
+            let begun = Instant::now();
+            let written = checkpoint(&database)?;
+            let (seconds, params) = (begun.elapsed().as_secs_f64(), [("of", json!(of))]);
+            (self.figures).note("checkpoint", &params, "s", seconds, None);
+            (self.figures).note("checkpoint", &params, "MB", written as f64 / 1e6, None);
+        }
+        let mut of_writers = |with: Option<Act>, session: usize, beside: &'static str| {
+            let acts = [upserts(&database, session, 2)?].into_iter().chain(with);
+            let rans = at_once(acts.collect(), self.options.time)?;
+            let params = [("beside", json!(beside)), ("sessions", json!(1))];
+            self.figures.waits("upsert", &params, &rans[0], None);
+            Ok::<_, CommitBenchError>(rans[0].percentile(50))
+        };
+        let alone = of_writers(None, 0, "nothing")?;
+        let makes_them = database.clone();
+        let act: Act = Box::new(move || checkpoint(&makes_them).map(|_| ()));
+        let beside = of_writers(Some(act), 1, "checkpoints")?;
+        let params = [("beside", json!("checkpoints")), ("p", json!(50))];
+        (self.figures).note("upsert", &params, "× alone", beside / alone, None);
+        close(database)
+    }
+
     /// A database with the tables, the number of its rows, and the seconds that loading took.
     fn loaded(&self, scratch: &Scratch) -> Result<(Database, u64, f64), CommitBenchError> {
         let database = scratch.open()?;
@@ -335,6 +370,14 @@ fn opened(scratch: &Scratch) -> Result<(Database, f64), CommitBenchError> {
     let begun = Instant::now();
     let database = scratch.open()?;
     Ok((database, begun.elapsed().as_secs_f64()))
+}
+
+/// Makes a checkpoint; the bytes that it has written.
+fn checkpoint(database: &Database) -> Result<u64, CommitBenchError> {
+    let durability = database.home().durability();
+    let durability = durability.expect("it has a directory");
+    let made = block_on(durability.checkpoint()).map_err(SqlError::from)?;
+    Ok(made.bytes + made.chunk_bytes)
 }
 
 fn check_upserts(database: &Database, count: usize) -> Result<(), CommitBenchError> {
@@ -388,7 +431,7 @@ mod tests {
             ("flush", "µs"),
             (
                 "upsert",
-                "bytes of log, µs, per second, bytes of log, µs, per second, × one session",
+                "bytes of log, µs, per second, bytes of log, µs, per second, × one session, µs, × alone",
             ),
             ("upsert in memory", "µs, per second"),
             ("upsert off", "bytes of log, µs, per second"),
@@ -401,6 +444,7 @@ mod tests {
                 "µs, per second, µs, per second, × one session",
             ),
             ("lookup", "µs, × alone"),
+            ("checkpoint", "s, MB, s, MB"),
             ("load", "s, MB/s, s, MB/s, × in memory, MB"),
             (
                 "recover",
