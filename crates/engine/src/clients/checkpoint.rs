@@ -6,8 +6,8 @@
 //!                                                                         └─▶ manifest: t9, and the log from there on
 //! ```
 //!
-//! Nobody waits for it. Owners answer with their chunks, which never change, and go on; the snapshot is written by
-//! whoever asked for it. Columns that are in a chunk file are not written again.
+//! Nobody waits for it (docs/decisions/0037). Owners answer with their chunks, which never change, and go on; the snapshot
+//! is written by whoever asked for it. Columns that are in a chunk file are not written again.
 //!
 //! The new file of the log has all commits behind t9, and perhaps some before, which whoever reads it leaves out. What
 //! belongs to no commit may be in both: strings, objects, ranges, definitions. To do these again changes nothing.
@@ -17,7 +17,6 @@ mod writing;
 use super::engine::Engine;
 use crate::durability::{Chunks, Durability, StorageSettings, any_database, checkpoint_error};
 use crate::error::EngineError;
-use crate::object::data_object::DataObject;
 use crate::protocol::objects::Freeze;
 use eris_disk::{Disk, Lock};
 use eris_home::Checkpoint;
@@ -65,10 +64,12 @@ impl Engine {
             Files::Own(chunks),
         );
         writing.define(durability.definitions())?;
-        for object in self.durable_objects() {
-            writing.write(self.freeze(object, snapshot.at).await?)?;
-        }
+        let frozen = self.freeze_objects(snapshot.at).await?;
+        // From here on owners need not tell for it what was deleted when.
         drop(held);
+        frozen
+            .into_iter()
+            .try_for_each(|object| writing.write(object))?;
         let Writing {
             writer, written, ..
         } = writing;
@@ -123,9 +124,9 @@ impl Engine {
             Files::Other(&chunks),
         );
         writing.define(definitions)?;
-        for object in frozen {
-            writing.write(object)?;
-        }
+        frozen
+            .into_iter()
+            .try_for_each(|object| writing.write(object))?;
         let Writing {
             writer, written, ..
         } = writing;
@@ -152,10 +153,7 @@ impl Engine {
             // All rows that they lead to are visible.
             self.barrier().await?;
             let held = self.hold();
-            let mut frozen = Vec::new();
-            for object in self.durable_objects() {
-                frozen.push(self.freeze(object, held.at()).await?);
-            }
+            let frozen = self.freeze_objects(held.at()).await?;
             if durability.definitions_and_version().0 == version {
                 return Ok((definitions, held.at(), frozen));
             }
@@ -181,23 +179,19 @@ impl Engine {
         }
     }
 
-    fn durable_objects(&self) -> impl Iterator<Item = Arc<DataObject>> {
-        let all = self.objects().into_iter();
-        all.filter(|object| object.is_durable && !object.is_dropped())
-    }
-
-    /// Asks owners what a snapshot that is held sees of an object.
-    async fn freeze(
-        &self,
-        object: Arc<DataObject>,
-        at: Timestamp,
-    ) -> Result<FrozenObject, EngineError> {
-        let owners = self.owners();
-        let frozen = self
-            .ask(owners, object.id, &object.name, Freeze(at))
-            .await?;
-        let segments = frozen.into_iter().flat_map(|frozen| frozen.0).collect();
-        Ok(FrozenObject { object, segments })
+    /// Asks owners what a snapshot that is held sees of all objects that outlive the process.
+    async fn freeze_objects(&self, at: Timestamp) -> Result<Vec<FrozenObject>, EngineError> {
+        let mut all = Vec::new();
+        let objects = self.objects().into_iter();
+        for object in objects.filter(|object| object.is_durable && !object.is_dropped()) {
+            let owners = self.owners();
+            let frozen = self
+                .ask(owners, object.id, &object.name, Freeze(at))
+                .await?;
+            let segments = frozen.into_iter().flat_map(|frozen| frozen.0).collect();
+            all.push(FrozenObject { object, segments });
+        }
+        Ok(all)
     }
 }
 
