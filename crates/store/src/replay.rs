@@ -202,8 +202,8 @@ impl Segment {
     /// Takes a chunk that a snapshot has; all of its rows are inserted, or deleted, at `at`.
     ///
     /// # Panics
-    /// If the ids are of another segment or do not ascend, if they are not those of all rows, or if a row is deleted that
-    /// is not there.
+    /// If the ids are of another segment or do not ascend, if they are not those of all rows, or if a row is deleted
+    /// that is not there.
     pub fn restore(&mut self, restored: RestoredRows, at: Timestamp, budget: &Budget) {
         let RestoredRows { read, ids, deleted } = restored;
         let rows = read.rows();

@@ -6,8 +6,8 @@
 //!                                                                         └─▶ manifest: t9, and the log from there on
 //! ```
 //!
-//! Nobody waits for it (docs/decisions/0037). Owners answer with their chunks, which never change, and go on; the snapshot
-//! is written by whoever asked for it. Columns that are in a chunk file are not written again.
+//! Nobody waits for it (docs/decisions/0037). Owners answer with their chunks, which never change, and go on; whoever
+//! asked for it writes the snapshot. Columns that are in a chunk file are not written again.
 //!
 //! The new file of the log has all commits behind t9, and perhaps some before, which whoever reads it leaves out. What
 //! belongs to no commit may be in both: strings, objects, ranges, definitions. To do these again changes nothing.
