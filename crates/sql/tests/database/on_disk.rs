@@ -101,7 +101,13 @@ fn a_backup_is_a_database_of_its_own() {
         // It is changed for itself.
         let other = open(&copy, (1, 2));
         let of_other = other.session();
-        assert_same(&before, &dump(&of_other).await, "the copy");
+        // It gives none of the numbers that the other may give.
+        let is_no_sequence = |line: &String| !line.starts_with("SELECT * FROM eris.sequences");
+        let but_sequences = |lines: Vec<String>| -> Vec<String> {
+            lines.into_iter().filter(is_no_sequence).collect()
+        };
+        let copied = but_sequences(dump(&of_other).await);
+        assert_same(&but_sequences(before.clone()), &copied, "the copy");
         must(&of_other, "DELETE FROM event").await;
         must(&of_other, "CHECKPOINT").await;
         assert_same(&before, &dump(&database.session()).await, "the database");
