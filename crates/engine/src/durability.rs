@@ -20,7 +20,7 @@ pub(crate) mod records;
 mod requests;
 mod state;
 
-pub(crate) use chunks::{Chunks, UncommittedChunk};
+pub(crate) use chunks::Chunks;
 pub(crate) use log::{Denied, Log};
 pub(crate) use log_thread::{Flusher, LogThread};
 pub(crate) use requests::Requests;

@@ -186,7 +186,8 @@ impl Segment {
             self.pass(first.plus(rows));
             let mut chunk = UncommittedChunk::new(read.columns, rows);
             chunk.first = Some(first);
-            read.number.inspect(|number| chunk.number.set(*number));
+            read.number
+                .inspect(|number| chunk.number.set(*number, None));
             chunk
         });
         let uncommitted = Uncommitted {
@@ -223,7 +224,7 @@ impl Segment {
             true => ChunkNumber::default(),
             false => ChunkNumber::open(),
         };
-        read.number.inspect(|is| number.set(*is));
+        read.number.inspect(|is| number.set(*is, None));
         let inserted = vec![InsertedRun { at, end: rows }];
         let chunk = Chunk::sharing(read.columns, number, Arc::new(ids), inserted);
         let mut stored = Stored::new(chunk);

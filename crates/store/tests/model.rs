@@ -234,7 +234,7 @@ impl Bench {
             .store_uncommitted(statement, names, home)
             .unwrap();
         for (_, columns, number) in self.segment.chunks_for_files(statement) {
-            number.set(self.files.len() as u64);
+            number.set(self.files.len() as u64, None);
             self.files.push(bytes(columns, home));
         }
         let rows = self.segment.committed_rows(statement);
@@ -292,7 +292,7 @@ impl Bench {
                             object: ObjectId(1),
                         },
                     ));
-                    chunk.number().set(self.files.len() as u64 - 1);
+                    chunk.number().set(self.files.len() as u64 - 1, None);
                     self.files.len() as u64 - 1
                 })),
             };

@@ -112,7 +112,7 @@ impl Engine {
             ..
         } = opened.map_err(failed)?;
         let all = (files, writer, chunk_buffer);
-        let chunks = Chunks::new(all, chunks, BTreeMap::new(), place);
+        let chunks = Arc::new(Chunks::new(all, chunks, BTreeMap::new(), place));
         let snapshot = SnapshotStart {
             number: directory.next_snapshot(),
             at,

@@ -2,13 +2,13 @@
 //!
 //! ```text
 //! owner ── columns, shared ──▶ chunk buffer ──▶ chunk thread ──▶ chunk file
-//!   │         uncommitted: 7 9
+//!   │         in memory: 7 9
 //!   └─ commit t12: "rows of chunk 7" ──▶ log    said: 7 at t12      until a checkpoint has all up to t12
 //! ```
 //!
 //! Columns are written while their statement runs, without a copy. If it fails, nothing refers to them. What may be
-//! removed from chunk files, a checkpoint finds out: what neither its snapshot has, nor the log behind it, nor a
-//! statement that still runs.
+//! removed from chunk files, a checkpoint finds out: what neither its snapshot has, nor the log behind it, nor a chunk
+//! in memory, whose number a later statement or checkpoint may refer to.
 
 use super::checkpoint_error;
 use super::log::Denied;
@@ -41,22 +41,22 @@ pub(crate) struct Chunks {
 /// Chunks that no snapshot needs to have.
 #[derive(Debug, Default)]
 struct Known {
-    /// Of statements that have not committed.
-    uncommitted: BTreeSet<u64>,
+    /// Those that chunks in memory have got in this process, also of statements that have not committed.
+    in_memory: BTreeSet<u64>,
     /// What the log refers to, and the newest commit that does.
     said: BTreeMap<u64, Timestamp>,
 }
 
-/// A chunk of a statement that has not committed. If this is dropped before the log refers to it, it is of no use.
+/// The number of a chunk in memory, as long as there is one.
 #[derive(Debug)]
-pub(crate) struct UncommittedChunk {
+pub(crate) struct KeptNumber {
     pub number: u64,
     chunks: Arc<Chunks>,
 }
 
-impl Drop for UncommittedChunk {
+impl Drop for KeptNumber {
     fn drop(&mut self) {
-        self.chunks.known.lock().uncommitted.remove(&self.number);
+        self.chunks.known.lock().in_memory.remove(&self.number);
     }
 }
 
@@ -100,7 +100,7 @@ impl Chunks {
         rows: usize,
         columns: StoredColumns,
         failed: impl Fn() -> EngineError,
-    ) -> Result<UncommittedChunk, Denied> {
+    ) -> Result<KeptNumber, Denied> {
         let room = self
             .reserve(&columns, table, failed)
             .inspect_err(|denied| {
@@ -108,16 +108,19 @@ impl Chunks {
                     self.bell.ring();
                 }
             })?;
-        let number = {
-            let mut known = self.known.lock();
-            let number = self.buffer.next_number();
-            known.uncommitted.insert(number);
-            number
-        };
-        self.push_as(number, object, rows, columns, room);
+        let kept = self.keep_number();
+        self.push_as(kept.number, object, rows, columns, room);
         self.bell.ring();
+        Ok(kept)
+    }
+
+    /// A new number.
+    fn keep_number(self: &Arc<Self>) -> KeptNumber {
+        let mut known = self.known.lock();
+        let number = self.buffer.next_number();
+        known.in_memory.insert(number);
         let chunks = Arc::clone(self);
-        Ok(UncommittedChunk { number, chunks })
+        KeptNumber { number, chunks }
     }
 
     /// Has columns that a snapshot has written, on this thread if the chunk thread is not fast enough. Returns their
@@ -126,12 +129,12 @@ impl Chunks {
     /// # Errors
     /// The disk has no room, or has failed.
     pub fn write(
-        &self,
+        self: &Arc<Self>,
         object: ObjectId,
         table: &str,
         rows: usize,
         columns: StoredColumns,
-    ) -> Result<u64, EngineError> {
+    ) -> Result<KeptNumber, EngineError> {
         // What has failed says so again.
         let failed = || EngineError::Checkpoint {
             reason: match self.writer.step() {
@@ -152,12 +155,12 @@ impl Chunks {
                 }
             }
         };
-        let number = self.buffer.next_number();
-        self.push_as(number, object, rows, columns, room);
+        let kept = self.keep_number();
+        self.push_as(kept.number, object, rows, columns, room);
         self.writer
             .step()
             .map_err(|error| checkpoint_error(&error))?;
-        Ok(number)
+        Ok(kept)
     }
 
     fn reserve(
@@ -218,9 +221,9 @@ impl Chunks {
         let (referred, next) = {
             let mut known = self.known.lock();
             known.said.retain(|_, newest| *newest > at);
-            let said = known.said.keys().chain(&known.uncommitted);
+            let said = known.said.keys().chain(&known.in_memory);
             let referred: BTreeSet<u64> = said.copied().collect();
-            // Chunks that come later are of statements that still run.
+            // Chunks that come later are in memory, too.
             (referred, self.next_number())
         };
         self.files.retain(|number| {

@@ -1,6 +1,6 @@
 //! The end of the log that an owner, or a client, speaks to.
 
-use super::chunks::{Chunks, UncommittedChunk};
+use super::chunks::{Chunks, KeptNumber};
 use crate::error::EngineError;
 use crate::sequencer::Sequencer;
 use eris_column::StoredColumns;
@@ -103,7 +103,7 @@ impl Log {
         table: &str,
         rows: usize,
         columns: StoredColumns,
-    ) -> Result<UncommittedChunk, Denied> {
+    ) -> Result<KeptNumber, Denied> {
         let failed = || self.failed();
         self.chunks.push(object, table, rows, columns, failed)
     }

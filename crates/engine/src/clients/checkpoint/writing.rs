@@ -31,9 +31,9 @@ pub(super) struct FrozenObject {
 /// Which chunk files a snapshot refers to.
 pub(super) enum Files<'a> {
     /// The database's own: chunks that are there are not written again.
-    Own(&'a Chunks),
+    Own(&'a Arc<Chunks>),
     /// Those of another directory, which have none yet.
-    Other(&'a Chunks),
+    Other(&'a Arc<Chunks>),
 }
 
 /// A snapshot that is being written.
@@ -148,10 +148,11 @@ impl Writing<'_> {
         let columns = self.stored(object, owner, chunk)?;
         self.written.chunk_bytes += columns.bytes() as u64;
         let written = files.write(object.id, &object.name, chunk.rows(), columns)?;
+        let number_there = written.number;
         if is_own {
-            number.set(written);
+            number.set(number_there, Some(Arc::new(written)));
         }
-        Ok(Some(written))
+        Ok(Some(number_there))
     }
 
     fn stored(

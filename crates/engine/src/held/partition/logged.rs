@@ -10,12 +10,13 @@
 //! start finds it whole.
 
 use super::Partition;
-use crate::durability::{Denied, UncommittedChunk, records};
+use crate::durability::{Denied, records};
 use crate::error::{EngineError, store_error};
 use eris_column::{ObjectMemory, StoredColumns};
 use eris_log::{Purpose, ReservedRoom};
 use eris_store::{Segment, StoreError, StoredIn};
 use eris_types::{RowId, StatementId, Timestamp};
+use std::sync::Arc;
 
 /// What a statement that has not committed will say.
 #[derive(Debug, Default)]
@@ -27,8 +28,6 @@ pub(crate) struct Unlogged {
     many: u64,
     /// In how many runs of consecutive ids the rows are, at most, that it deletes.
     deleted: u64,
-    /// Its chunks that are on their way to chunk files.
-    chunks: Vec<UncommittedChunk>,
     /// Room for all of it.
     room: Option<ReservedRoom>,
 }
@@ -99,7 +98,6 @@ impl Partition {
         let Some(log) = &self.log else {
             return Ok(Ok(()));
         };
-        let unlogged = self.unlogged.entry(statement).or_default();
         let many = (self.segments.iter()).flat_map(|segment| segment.chunks_for_files(statement));
         for (rows, columns, number) in many {
             let columns = columns.iter().enumerate().map(|(at, column)| {
@@ -112,10 +110,7 @@ impl Partition {
             let columns = StoredColumns::new(columns.collect::<Result<_, _>>()?);
             let pushed = log.push_chunk(self.object.id, &self.object.name, rows, columns);
             match pushed {
-                Ok(chunk) => {
-                    number.set(chunk.number);
-                    unlogged.chunks.push(chunk);
-                }
+                Ok(kept) => number.set(kept.number, Some(Arc::new(kept))),
                 Err(denied) => return Ok(Err(denied)),
             }
         }
