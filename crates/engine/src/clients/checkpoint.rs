@@ -26,6 +26,7 @@ use eris_store::{SnapshotChunk, SnapshotChunks, StoreError};
 use eris_types::{AeuId, SegmentId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Instant;
 
 /// So many strings of a dictionary are in a record.
 const STRINGS: usize = 1 << 14;
@@ -51,6 +52,16 @@ impl Engine {
         let durability = self.shared().durability.as_ref();
         let durability = durability.expect("only a durable engine has a log");
         let _one_at_a_time = durability.checkpointing.lock().await;
+        let begun = Instant::now();
+        let made = self.try_checkpoint(durability, begun).await;
+        made.inspect_err(|error| durability.checkpoints.failed(error, begun.elapsed()))
+    }
+
+    async fn try_checkpoint(
+        &self,
+        durability: &Durability,
+        begun: Instant,
+    ) -> Result<Checkpoint, EngineError> {
         let directory = durability.directory()?;
         let failed = |error: LogError| checkpoint_error(&error);
         let before = durability.requests.written();
@@ -99,13 +110,15 @@ impl Engine {
             .begin_from(snapshot, start, next_chunk)
             .map_err(failed)?;
         durability.requests.forget(before);
-        chunks.retain(&referred_to, snapshot.at).map_err(failed)?;
-        Ok(Checkpoint {
+        let written = Checkpoint {
             at: snapshot.at,
             rows,
             bytes,
             chunk_bytes,
-        })
+        };
+        (durability.checkpoints).made(snapshot.number, written, begun.elapsed());
+        chunks.retain(&referred_to, snapshot.at).map_err(failed)?;
+        Ok(written)
     }
 
     /// Writes what the snapshot sees of an object.

@@ -17,6 +17,7 @@ mod keeping_home;
 mod killed;
 mod macros;
 mod memory;
+mod on_disk;
 mod race;
 mod references;
 mod reopened;
