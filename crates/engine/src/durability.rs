@@ -14,11 +14,13 @@
 //! key orders, indexes. It follows from the rows.
 
 mod chunks;
+mod flushes;
 mod log;
 mod log_thread;
 pub(crate) mod records;
 mod requests;
 mod state;
+mod status;
 
 pub(crate) use chunks::Chunks;
 pub(crate) use log::{Denied, Log};
@@ -27,6 +29,7 @@ pub(crate) use requests::Requests;
 pub(crate) use state::Durability;
 
 use crate::error::EngineError;
+use crate::settings::Synchronous;
 use eris_log::{ChunkSettings, DatabaseId, LogError, LogSettings};
 use std::hash::{BuildHasher, RandomState};
 use std::num::NonZero;
@@ -35,6 +38,8 @@ use std::thread::available_parallelism;
 /// How a database is written and read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StorageSettings {
+    /// When commits are durable.
+    pub synchronous: Synchronous,
     pub log: LogSettings,
     pub chunks: ChunkSettings,
     /// So many bytes of the log are worth a checkpoint.
@@ -45,8 +50,9 @@ pub(crate) struct StorageSettings {
 
 impl StorageSettings {
     /// As is best on this machine.
-    pub fn of_machine() -> Self {
+    pub fn of_machine(synchronous: Synchronous) -> Self {
         StorageSettings {
+            synchronous,
             log: LogSettings::default(),
             chunks: ChunkSettings::default(),
             checkpoint_bytes: 256 << 20,

@@ -1,8 +1,9 @@
 //! What an engine is started with.
 
+pub use eris_home::Synchronous;
+
 use eris_numa::{HugePages, Topology};
 use std::path::PathBuf;
-use std::time::Duration;
 
 /// The machine as the engine shall use it.
 #[derive(Clone, Debug)]
@@ -24,16 +25,4 @@ pub struct DatabaseSettings {
     pub directory: PathBuf,
     /// When commits are durable.
     pub synchronous: Synchronous,
-}
-
-/// When commits are durable.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Synchronous {
-    /// Before they are acknowledged, and visible.
-    #[default]
-    On,
-    /// So long afterwards at most. A crash takes the last ones, in their order.
-    Interval(Duration),
-    /// Some time afterwards.
-    Off,
 }

@@ -3,7 +3,9 @@
 use crate::HomeError;
 use eris_types::Timestamp;
 use futures::future::BoxFuture;
+use std::fmt;
 use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
 
 /// What a checkpoint has written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +18,138 @@ pub struct Checkpoint {
     pub bytes: u64,
     /// Bytes of chunks that no file had before.
     pub chunk_bytes: u64,
+}
+
+/// When commits are durable.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Synchronous {
+    /// Before they are acknowledged, and visible.
+    #[default]
+    On,
+    /// So long afterwards at most. A crash takes the last ones, in their order.
+    Interval(Duration),
+    /// Some time afterwards.
+    Off,
+}
+
+impl fmt::Display for Synchronous {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Synchronous::On => f.write_str("on"),
+            Synchronous::Interval(time) => write!(f, "{time:?}"),
+            Synchronous::Off => f.write_str("off"),
+        }
+    }
+}
+
+/// What there is on the disk, and what was written there.
+#[derive(Clone, Debug)]
+pub struct DurabilityStatus {
+    /// Where all is.
+    pub directory: PathBuf,
+    /// The log.
+    pub log: LogStatus,
+    /// The snapshot behind which the log begins. `None`: there is none, or the log was closed.
+    pub snapshot: Option<SnapshotStatus>,
+    /// The last checkpoint of this process that has failed, if none was made since.
+    pub failed_checkpoint: Option<FailedCheckpoint>,
+    /// The files; none, if the log was closed.
+    pub files: Result<Vec<DurableFile>, HomeError>,
+}
+
+/// What is known of the log.
+#[derive(Clone, Debug)]
+pub struct LogStatus {
+    /// When commits are durable.
+    pub synchronous: Synchronous,
+    /// All commits up to this one have taken effect.
+    pub applied: Timestamp,
+    /// All commits up to this one are on the disk.
+    pub durable: Timestamp,
+    /// Groups that this process has written.
+    pub groups: u64,
+    /// Bytes of these.
+    pub bytes: u64,
+    /// Bytes that a checkpoint would make superfluous. Bytes of chunk files, and each file of the log, count for some.
+    pub bytes_since_checkpoint: u64,
+    /// So many of them are worth a checkpoint.
+    pub checkpoint_bytes: u64,
+    /// How long groups took to be gathered, written and flushed. `None`: there was none yet.
+    pub flushes: Option<FlushTimes>,
+    /// Why nothing is written any more.
+    pub failure: Option<String>,
+}
+
+/// How long the last groups of the log took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlushTimes {
+    /// Half of them took this or less.
+    pub median: Duration,
+    /// Of a hundred of them, 99 did.
+    pub p99: Duration,
+    /// The longest.
+    pub longest: Duration,
+}
+
+/// The snapshot that is in place.
+#[derive(Clone, Debug)]
+pub struct SnapshotStatus {
+    /// The number of its file.
+    pub number: u64,
+    /// It has all commits up to this one.
+    pub at: Timestamp,
+    /// What else is known if this process has made it.
+    pub made: Option<MadeCheckpoint>,
+}
+
+/// A checkpoint of this process.
+#[derive(Clone, Copy, Debug)]
+pub struct MadeCheckpoint {
+    /// What it has written.
+    pub written: Checkpoint,
+    /// When it was in place.
+    pub when: SystemTime,
+    /// How long it took.
+    pub took: Duration,
+}
+
+/// A checkpoint that was not made.
+#[derive(Clone, Debug)]
+pub struct FailedCheckpoint {
+    /// When it failed.
+    pub when: SystemTime,
+    /// How long it took until then.
+    pub took: Duration,
+    /// Why.
+    pub reason: String,
+}
+
+/// A file of a database.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DurableFile {
+    /// What it is.
+    pub kind: DurableFileKind,
+    /// Its number; the manifest has none.
+    pub number: Option<u64>,
+    /// Where it is, from the database's directory.
+    pub path: PathBuf,
+    /// Its length. A log file has its full length from the beginning.
+    pub bytes: u64,
+    /// Of a chunk file, the bytes of chunks that something refers to.
+    pub live_bytes: Option<u64>,
+}
+
+/// What a file of a database is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DurableFileKind {
+    /// What the database consists of.
+    Manifest,
+    /// What commits did.
+    Log,
+    /// All that there was when the log began.
+    Snapshot,
+    /// Large chunks.
+    Chunks,
 }
 
 /// A home that outlives its process.
@@ -36,6 +170,10 @@ pub trait Durability: Send + Sync {
 
     /// Waits until the log is so long that a checkpoint is worth it.
     fn checkpoint_due(&self) -> BoxFuture<'_, ()>;
+
+    /// What there is on the disk, and what was written there. It waits for no commit, flush or checkpoint; directories
+    /// are listed.
+    fn status(&self) -> DurabilityStatus;
 
     /// Makes all durable that was committed, and closes the log: nothing can be written any more. It blocks as long as
     /// that takes.

@@ -170,6 +170,12 @@ pub enum HomeError {
         /// Why.
         reason: String,
     },
+    /// The files of the database cannot be listed.
+    #[error("the files of the database cannot be listed: {reason}")]
+    Files {
+        /// Why.
+        reason: String,
+    },
     /// The database cannot be opened.
     #[error("{0}")]
     Open(String),

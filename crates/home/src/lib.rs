@@ -54,7 +54,10 @@ pub use describe::{
     BUFFERS, ChunkInspection, ColumnChunkInspection, DictionaryInspection, Inspection,
     NodeDescription, ReadBandwidth, SegmentInspection, WorkerDescription,
 };
-pub use durability::{Checkpoint, Durability};
+pub use durability::{
+    Checkpoint, Durability, DurabilityStatus, DurableFile, DurableFileKind, FailedCheckpoint,
+    FlushTimes, LogStatus, MadeCheckpoint, SnapshotStatus, Synchronous,
+};
 pub use eris_numa::{Budget, HugePages, OutOfMemory, Usage};
 pub use eris_telemetry::AeuSnapshot;
 pub use error::HomeError;

@@ -25,13 +25,16 @@
 //! | `found` | what lies in a directory, and its lock |
 //! | `open` | how another manifest takes the place of the one that is there |
 //! | `check` | looking at all of it |
+//! | `listed` | its files, and how long they are |
 
 mod check;
 mod found;
+mod listed;
 mod manifest;
 mod open;
 
 pub use check::{Checked, Counted, Finding, Look, check};
+pub use listed::{ListedFile, ListedKind};
 pub use manifest::Manifest;
 pub use open::OpenDirectory;
 

@@ -15,7 +15,7 @@
 
 use crate::error::LogError;
 use crate::place::{DatabaseId, Place};
-use eris_disk::{Access, Disk, File, Reason};
+use eris_disk::{Access, Disk, Entry, EntryKind, File, Reason};
 use std::ffi::OsStr;
 use std::io::IoSlice;
 use std::path::{Path, PathBuf};
@@ -78,16 +78,31 @@ impl FileKind {
 
     /// The numbers of the files that are there, ascending; none, if there is no directory.
     pub fn numbers(&self, disk: &dyn Disk) -> Result<Vec<u64>, LogError> {
+        let entries = self.entries(disk)?;
+        Ok(entries.into_iter().map(|(number, _)| number).collect())
+    }
+
+    /// The numbers and lengths of the files that are there, likewise.
+    pub fn lengths(&self, disk: &dyn Disk) -> Result<Vec<(u64, u64)>, LogError> {
+        let entries = self.entries(disk)?.into_iter();
+        let lengths = entries.filter_map(|(number, entry)| match entry.kind {
+            EntryKind::File(length) => Some((number, length)),
+            EntryKind::Directory | EntryKind::Other => None,
+        });
+        Ok(lengths.collect())
+    }
+
+    fn entries(&self, disk: &dyn Disk) -> Result<Vec<(u64, Entry)>, LogError> {
         let entries = match disk.list(Path::new(self.directory)) {
             Err(error) if error.reason == Reason::NotFound => return Ok(Vec::new()),
             entries => entries?,
         };
-        let numbers = entries
-            .iter()
-            .filter_map(|entry| self.number_of(&entry.name));
-        let mut numbers: Vec<u64> = numbers.collect();
-        numbers.sort_unstable();
-        Ok(numbers)
+        let numbered = entries
+            .into_iter()
+            .filter_map(|entry| Some((self.number_of(&entry.name)?, entry)));
+        let mut numbered: Vec<(u64, Entry)> = numbered.collect();
+        numbered.sort_unstable_by_key(|(number, _)| *number);
+        Ok(numbered)
     }
 
     /// Makes the directory, and has it on the medium with its name.

@@ -13,6 +13,7 @@ mod activity;
 mod balancing;
 mod definitions;
 pub(crate) mod described;
+mod durability;
 pub(crate) mod functions;
 mod indexes;
 mod information;
@@ -42,7 +43,7 @@ pub(crate) const INFORMATION: &str = "information_schema";
 
 /// The relations of a schema; none if it is not one of ours.
 pub(crate) fn relations(schema: &str) -> impl Iterator<Item = &'static SystemTable> + use<> {
-    let parts: [&'static [SystemTable]; 7] = match schema {
+    let parts: [&'static [SystemTable]; 8] = match schema {
         SYSTEM => [
             &objects::RELATIONS,
             &definitions::RELATIONS,
@@ -50,10 +51,11 @@ pub(crate) fn relations(schema: &str) -> impl Iterator<Item = &'static SystemTab
             &reorganizations::RELATIONS,
             &recodings::RELATIONS,
             &balancing::RELATIONS,
+            &durability::RELATIONS,
             &activity::RELATIONS,
         ],
-        INFORMATION => [&information::RELATIONS, &[], &[], &[], &[], &[], &[]],
-        _ => [&[]; 7],
+        INFORMATION => [&information::RELATIONS, &[], &[], &[], &[], &[], &[], &[]],
+        _ => [&[]; 8],
     };
     parts.into_iter().flatten()
 }

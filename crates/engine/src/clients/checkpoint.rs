@@ -18,12 +18,14 @@ use super::engine::Engine;
 use crate::durability::{Chunks, Durability, StorageSettings, any_database, checkpoint_error};
 use crate::error::EngineError;
 use crate::protocol::objects::Freeze;
+use crate::settings::Synchronous;
 use eris_disk::{Disk, Lock};
 use eris_home::Checkpoint;
 use eris_log::{Directory, LogError, OpenDatabase, SnapshotStart, SnapshotWriter};
 use eris_types::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Instant;
 use writing::{Files, FrozenObject, Writing, Written};
 
 /// So often a backup begins anew because something is being defined.
@@ -46,6 +48,16 @@ impl Engine {
     pub(crate) async fn checkpoint(&self) -> Result<Checkpoint, EngineError> {
         let durability = self.outliving();
         let _one_at_a_time = durability.checkpointing.lock().await;
+        let begun = Instant::now();
+        let made = self.try_checkpoint(durability, begun).await;
+        made.inspect_err(|error| durability.checkpoints.failed(error, begun.elapsed()))
+    }
+
+    async fn try_checkpoint(
+        &self,
+        durability: &Durability,
+        begun: Instant,
+    ) -> Result<Checkpoint, EngineError> {
         let directory = durability.directory()?;
         let before = durability.requests.written();
         let start = durability.requests.new_file().await?;
@@ -82,13 +94,15 @@ impl Engine {
             .begin_from(snapshot, start, next_chunk)
             .map_err(failed)?;
         durability.requests.forget(before);
+        let made = written.checkpoint(snapshot.at, bytes);
+        (durability.checkpoints).made(snapshot.number, made, begun.elapsed());
         let retained = chunks.retain(&written.referred_to, snapshot.at);
         retained.map_err(|error| {
             self.shared().sequencer.fail(&error.to_string());
             failed(error)
         })?;
         chunks.rewrite().map_err(failed)?;
-        Ok(written.checkpoint(snapshot.at, bytes))
+        Ok(made)
     }
 
     /// Writes all that is visible into an empty directory, as a database of its own. It blocks while files are written.
@@ -101,7 +115,7 @@ impl Engine {
         let directory = Directory::open(Arc::clone(&disk), Lock::Exclusive, any_database());
         let directory = directory.map_err(failed)?;
         let files = directory.chunk_files().map_err(failed)?;
-        let StorageSettings { log, chunks, .. } = StorageSettings::of_machine();
+        let StorageSettings { log, chunks, .. } = StorageSettings::of_machine(Synchronous::On);
         // Nobody has something to say.
         let opened = directory.write(None, &files, &BTreeSet::new(), 1, 1, (log, chunks));
         let OpenDatabase {
@@ -196,7 +210,7 @@ impl Engine {
 }
 
 impl Written {
-    fn checkpoint(self, at: Timestamp, bytes: u64) -> Checkpoint {
+    fn checkpoint(&self, at: Timestamp, bytes: u64) -> Checkpoint {
         Checkpoint {
             at,
             rows: self.rows,

@@ -70,9 +70,9 @@ impl Engine {
                     topology,
                     memory,
                     settings.huge_pages,
-                    StorageSettings::of_machine(),
+                    StorageSettings::of_machine(database.synchronous),
                 )?;
-                opened.start(database.synchronous)?
+                opened.start()?
             }
         };
         let Found { owners, shared } = found;

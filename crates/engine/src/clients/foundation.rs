@@ -59,6 +59,7 @@ pub(crate) struct Opened {
     writer: LogWriter,
     chunks: Arc<Chunks>,
     requests: Arc<Requests>,
+    synchronous: Synchronous,
 }
 
 impl Foundation {
@@ -176,6 +177,7 @@ pub(crate) fn open(
         of_clients,
         Arc::clone(&requests),
         directory,
+        storage.synchronous,
         definitions,
         ids,
     );
@@ -195,19 +197,20 @@ pub(crate) fn open(
         writer,
         chunks,
         requests,
+        synchronous: storage.synchronous,
     })
 }
 
 impl Opened {
     /// Who writes the log, and what is found, for tests that step it by hand.
-    pub fn flusher(self, synchronous: Synchronous) -> (Foundation, Found, Flusher) {
+    pub fn flusher(self) -> (Foundation, Found, Flusher) {
         let sequencer = &self.foundation.sequencer;
         let flusher = Flusher::new(
             self.writer,
             &self.chunks,
             sequencer,
             &self.requests,
-            synchronous,
+            self.synchronous,
         );
         (self.foundation, self.found, flusher)
     }
@@ -216,8 +219,9 @@ impl Opened {
     ///
     /// # Errors
     /// The system has none.
-    pub fn start(self, synchronous: Synchronous) -> Result<(Foundation, Found), EngineError> {
-        let (foundation, found, flusher) = self.flusher(synchronous);
+    pub fn start(self) -> Result<(Foundation, Found), EngineError> {
+        let synchronous = self.synchronous;
+        let (foundation, found, flusher) = self.flusher();
         let thread = LogThread::start(flusher, synchronous);
         let thread = thread.map_err(|error| EngineError::Start(error.to_string()))?;
         if let Some(shared) = &found.shared {

@@ -12,7 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Why nothing is written to a log that was closed.
 const CLOSED: &str = "the database was closed";
@@ -44,6 +44,7 @@ impl Flusher {
         if shows_durable {
             sequencer.wait_for_flushes();
         }
+        (requests.flushes).add(writer.written(), writer.through(), None);
         Flusher {
             writer,
             chunks: Arc::clone(chunks),
@@ -70,8 +71,11 @@ impl Flusher {
     fn try_turn(&mut self) -> Result<(), LogError> {
         // What was said before somebody asked is gathered behind this.
         let asked = self.requests.take();
-        let before = self.written();
+        let (before, groups) = (self.written(), self.writer.written().groups);
+        let begun = Instant::now();
         let through = self.writer.step(self.sequencer.applied())?;
+        let took = (self.writer.written().groups > groups).then(|| begun.elapsed());
+        (self.requests.flushes).add(self.writer.written(), through, took);
         if self.shows_durable {
             self.sequencer.set_durable(through);
         }

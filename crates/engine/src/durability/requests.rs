@@ -8,6 +8,7 @@
 //! All that was said and applied before somebody asked is durable when the answer comes.
 
 use super::checkpoint_error;
+use super::flushes::Flushes;
 use crate::error::EngineError;
 use crate::sequencer::Sequencer;
 use eris_atomics::Lock;
@@ -24,7 +25,9 @@ pub(crate) struct Requests {
     sequencer: Arc<Sequencer>,
     /// Bytes of groups since the last checkpoint, and how many of these are worth one.
     written: AtomicU64,
-    enough: u64,
+    pub enough: u64,
+    /// What the log thread has done.
+    pub flushes: Flushes,
     /// Told when they are.
     due: Notify,
 }
@@ -44,6 +47,7 @@ impl Requests {
             sequencer: Arc::clone(sequencer),
             written: AtomicU64::new(written),
             enough,
+            flushes: Flushes::default(),
             due: Notify::new(),
         }
     }

@@ -4,7 +4,9 @@ use super::log::Log;
 use super::log_thread::LogThread;
 use super::records::{self, StoredObject};
 use super::requests::Requests;
+use super::status::Checkpoints;
 use crate::error::EngineError;
+use crate::settings::Synchronous;
 use eris_atomics::Lock;
 use eris_home::{Definition, DefinitionChange};
 use eris_log::{OpenDirectory, Purpose, ReservedRoom};
@@ -30,8 +32,10 @@ pub(crate) struct Durability {
     pub requests: Arc<Requests>,
     /// Held by whoever makes a checkpoint.
     pub checkpointing: tokio::sync::Mutex<()>,
+    pub checkpoints: Checkpoints,
+    pub(super) synchronous: Synchronous,
     /// `None` once the log is closed: somebody else may open it.
-    directory: Lock<Option<OpenDirectory>>,
+    pub(super) directory: Lock<Option<OpenDirectory>>,
     /// All definitions. A checkpoint has what is here, whether or not the log has it yet. So they are here first.
     definitions: Lock<Defined>,
     /// Recovered objects that no definition has reopened yet.
@@ -45,6 +49,7 @@ impl Durability {
         log: Log,
         requests: Arc<Requests>,
         directory: OpenDirectory,
+        synchronous: Synchronous,
         definitions: BTreeMap<String, Definition>,
         objects: impl Iterator<Item = ObjectId>,
     ) -> Self {
@@ -52,6 +57,8 @@ impl Durability {
             log,
             requests,
             checkpointing: tokio::sync::Mutex::default(),
+            checkpoints: Checkpoints::default(),
+            synchronous,
             directory: Lock::new(Some(directory)),
             definitions: Lock::new(Defined {
                 all: definitions,

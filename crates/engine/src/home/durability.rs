@@ -2,7 +2,7 @@
 
 use crate::clients::engine::Engine;
 use eris_disk::RealDisk;
-use eris_home::{Checkpoint, Durability, HomeError};
+use eris_home::{Checkpoint, Durability, DurabilityStatus, HomeError};
 use futures::future::BoxFuture;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,6 +19,10 @@ impl Durability for Engine {
 
     fn checkpoint_due(&self) -> BoxFuture<'_, ()> {
         Box::pin(self.kept().requests.due())
+    }
+
+    fn status(&self) -> DurabilityStatus {
+        self.kept().status(&self.shared().sequencer)
     }
 
     fn close(&self) -> Result<(), HomeError> {

@@ -115,6 +115,7 @@ impl Simulated {
         let topology = Arc::new(topology);
         let memory = Memory::new(&topology, HugePages::Never, Some(1 << 30)).unwrap();
         let storage = StorageSettings {
+            synchronous: Synchronous::On,
             log: LogSettings {
                 file_bytes: 256 << 10,
             },
@@ -126,7 +127,7 @@ impl Simulated {
             threads: 1,
         };
         let opened = open(Arc::new(disk), topology, memory, HugePages::Never, storage)?;
-        let (foundation, found, flusher) = opened.flusher(Synchronous::On);
+        let (foundation, found, flusher) = opened.flusher();
         let mut simulated = Self::on(seed, foundation, found, faults);
         let flusher = RefCell::new(flusher);
         simulated.flush = Some(Rc::new(move || {

@@ -12,6 +12,7 @@
 //! Nothing is removed before the new manifest is on the medium. If that fails, it may be there or not: then nothing is
 //! removed, no other manifest is tried, and the next start finds either.
 
+use super::listed::{ListedFile, list_files};
 use super::manifest::Manifest;
 use crate::ends::LogStart;
 use crate::error::LogError;
@@ -73,6 +74,14 @@ impl OpenDirectory {
     /// Where its files are.
     pub fn disk(&self) -> &Arc<dyn Disk> {
         &self.0.disk
+    }
+
+    /// The files that are there, by kind and number. Some may come or go meanwhile.
+    ///
+    /// # Errors
+    /// The disk cannot list them.
+    pub fn files(&self) -> Result<Vec<ListedFile>, LogError> {
+        list_files(&*self.0.disk)
     }
 
     /// A number for a snapshot file, which no call has given before and no file has that is there.

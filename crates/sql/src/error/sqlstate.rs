@@ -330,7 +330,9 @@ fn of_home(error: &HomeError) -> SqlState {
         }
         HomeError::Panicked { .. } => INTERNAL_ERROR,
         HomeError::DiskFull { .. } => SqlState("53100"),
-        HomeError::LogFailed { .. } | HomeError::Checkpoint { .. } => SqlState::IO_ERROR,
+        HomeError::LogFailed { .. } | HomeError::Checkpoint { .. } | HomeError::Files { .. } => {
+            SqlState::IO_ERROR
+        }
         // PostgreSQL's transaction_resolution_unknown.
         HomeError::FateOpen { .. } => SqlState("08007"),
     }

@@ -2,6 +2,7 @@
 
 mod about_files;
 mod changes;
+mod checkpoints;
 mod common;
 mod ddl;
 mod duckdb_exports;

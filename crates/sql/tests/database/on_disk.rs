@@ -1,197 +1,220 @@
-//! CHECKPOINT and BACKUP DATABASE of a database on a disk, beside sessions that write.
+//! What a database on a disk tells of its log, snapshots and files, beside what the directory has.
 
-use crate::common::{block_on_threads, database, must, values};
-use crate::keeping_home::dump::{assert_same, dump, lines};
+use crate::common::{block_on, database, must, values};
 use eris_engine::{DatabaseSettings, Engine, Settings, Synchronous};
 use eris_numa::{HugePages, Topology};
-use eris_sql::Database;
-use std::fs;
+use eris_sql::{Database, Session};
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-fn open(directory: &Path, (nodes, cores): (u16, u16)) -> Database {
+fn open(directory: &Path, synchronous: Synchronous) -> Database {
     let settings = Settings {
-        topology: Topology::fake(nodes, cores),
+        topology: Topology::fake(1, 2),
         huge_pages: HugePages::Never,
         memory_limit: Some(1 << 30),
         database: Some(DatabaseSettings {
             directory: directory.to_owned(),
-            synchronous: Synchronous::On,
+            synchronous,
         }),
     };
-    Database::open(Engine::home(settings).unwrap()).unwrap_or_else(|error| panic!("{error}"))
+    Database::open(Engine::home(settings).unwrap()).unwrap()
 }
 
-/// Bytes of the files of a directory below that of the database.
-fn bytes(database: &Path, directory: &str) -> u64 {
-    let entries = fs::read_dir(database.join(directory)).unwrap();
-    entries
-        .map(|entry| entry.unwrap().metadata().unwrap().len())
-        .sum()
+async fn rows(session: &Session, sql: &str) -> Vec<Vec<String>> {
+    let rows = values(session, sql).await;
+    rows.unwrap_or_else(|error| panic!("{sql}: {error}"))
 }
 
-const SCHEMA: [&str; 8] = [
-    "CREATE SEQUENCE numbers",
-    "CREATE TABLE account (id BIGINT PRIMARY KEY, n BIGINT, note VARCHAR UNIQUE)",
-    "INSERT INTO account SELECT i, 0, 'note ' || i FROM range(1000) r(i)",
-    "CREATE TABLE event (id BIGINT DEFAULT nextval('numbers'), at TIMESTAMP, kind VARCHAR, v DOUBLE) ORDER BY (at)",
-    "INSERT INTO event (at, kind, v) SELECT TIMESTAMP '2024-01-01' + i * INTERVAL '1 minute', 'kind ' || i % 7, i / 3.0 FROM range(200000) r(i)",
-    "CREATE INDEX ON account (n)",
-    "CREATE VIEW kinds AS SELECT kind, count(*) AS n FROM event GROUP BY kind",
-    "COMMENT ON TABLE event IS 'what happened'",
-];
+/// The only row.
+async fn row(session: &Session, sql: &str) -> Vec<String> {
+    let mut rows = rows(session, sql).await;
+    assert_eq!(rows.len(), 1, "{sql}: {rows:?}");
+    rows.pop().unwrap()
+}
+
+async fn number(session: &Session, sql: &str) -> u64 {
+    row(session, sql).await[0].parse().unwrap()
+}
+
+/// The files below a directory with their lengths, as the system has them; without the lock.
+fn on_disk(directory: &Path) -> Vec<(String, u64)> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let entry = entry.unwrap();
+        let (path, kind) = (entry.path(), entry.file_type().unwrap());
+        match kind.is_dir() {
+            true => found.extend(on_disk(&path)),
+            false if entry.file_name() == "lock" => {}
+            false => found.push((path.display().to_string(), entry.metadata().unwrap().len())),
+        }
+    }
+    found.sort();
+    found
+}
 
 #[test]
-fn a_checkpoint_takes_the_place_of_the_log() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path();
-    block_on_threads(async {
-        let database = open(path, (1, 2));
-        let session = database.session();
-        for sql in SCHEMA {
-            must(&session, sql).await;
+fn what_ends_with_the_process_has_no_log_and_no_files() {
+    block_on(async {
+        let session = database(1, 1).session();
+        for view in ["log", "snapshots", "files"] {
+            let sql = format!("SELECT * FROM eris.{view}");
+            assert!(rows(&session, &sql).await.is_empty(), "{view}");
         }
-        for _ in 0..20 {
-            must(&session, "UPDATE account SET n = n + 1").await;
-        }
-        let log = bytes(path, "log");
-        must(&session, "CHECKPOINT").await;
-        must(&session, "DELETE FROM event WHERE kind = 'kind 3'").await;
-        let before = dump(&session).await;
-        drop((session, database));
-        let after = bytes(path, "log");
-        assert!(after * 2 < log, "{after} of {log} bytes are left");
-        let database = open(path, (2, 2));
-        let session = database.session();
-        assert_same(&before, &dump(&session).await, "opened again");
-        // What nobody refers to any more gives its room back.
-        let chunks = bytes(path, "chunks");
-        must(&session, "TRUNCATE event").await;
-        must(&session, "CHECKPOINT").await;
-        assert!(bytes(path, "chunks") * 4 < chunks);
-        let before = dump(&session).await;
-        drop((session, database));
-        let database = open(path, (1, 1));
-        assert_same(
-            &before,
-            &dump(&database.session()).await,
-            "opened once more",
-        );
     });
 }
 
 #[test]
-fn a_backup_is_a_database_of_its_own() {
-    let directory = tempfile::tempdir().unwrap();
-    let (path, copy) = (directory.path().join("db"), directory.path().join("copy"));
-    let backup = format!("BACKUP DATABASE TO '{}'", copy.display());
-    block_on_threads(async {
-        let database = open(&path, (2, 2));
-        let session = database.session();
-        for sql in SCHEMA {
-            must(&session, sql).await;
-        }
-        must(&session, "CREATE TEMPORARY TABLE mine (k INTEGER)").await;
-        must(&session, &backup).await;
-        let before = dump(&database.session()).await;
-        let again = session.execute(&backup).await;
-        let error = again.err().expect("there is one").to_string();
-        assert!(error.contains("copy"), "{error}");
-        // It is changed for itself.
-        let other = open(&copy, (1, 2));
-        let of_other = other.session();
-        // It gives none of the numbers that the other may give.
-        let is_no_sequence = |line: &String| !line.starts_with("SELECT * FROM eris.sequences");
-        let but_sequences = |lines: Vec<String>| -> Vec<String> {
-            lines.into_iter().filter(is_no_sequence).collect()
-        };
-        let copied = but_sequences(dump(&of_other).await);
-        assert_same(&but_sequences(before.clone()), &copied, "the copy");
-        must(&of_other, "DELETE FROM event").await;
-        must(&of_other, "CHECKPOINT").await;
-        assert_same(&before, &dump(&database.session()).await, "the database");
-    });
-    // Nothing is left beside it.
-    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2);
-}
-
-#[test]
-fn a_backup_beside_writers_has_whole_statements() {
+fn files_are_those_of_the_directory() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("db");
-    block_on_threads(async {
-        let database = open(&path, (1, 2));
+    let database = open(&path, Synchronous::On);
+    block_on(async {
         let session = database.session();
-        for sql in SCHEMA {
-            must(&session, sql).await;
-        }
-        let stop = Arc::new(AtomicBool::new(false));
-        let mut writers = tokio::task::JoinSet::new();
-        for writer in 0..3 {
-            let (session, stop) = (database.session(), Arc::clone(&stop));
-            writers.spawn(async move {
-                let mut number = 0;
-                while !stop.load(Ordering::Relaxed) {
-                    number += 1;
-                    let sql = match writer {
-                        0 => "UPDATE account SET n = n + 1".to_owned(),
-                        1 => "INSERT INTO event (kind) SELECT 'many' FROM range(1000) r(i)"
-                            .to_owned(),
-                        _ if number % 2 == 0 => "DROP TABLE some".to_owned(),
-                        _ => "CREATE TABLE some AS SELECT i FROM range(500) r(i)".to_owned(),
-                    };
-                    must(&session, &sql).await;
-                    if writer == 2 {
-                        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-                    }
-                }
-                if writer == 2 && number % 2 == 1 {
-                    must(&session, "DROP TABLE some").await;
-                }
-            });
-        }
-        for round in 0..5 {
-            let copy = directory.path().join(format!("copy {round}"));
-            must(
-                &session,
-                &format!("BACKUP DATABASE TO '{}'", copy.display()),
-            )
-            .await;
-            let copy = open(&copy, (1, 1)).session();
-            let spread = "SELECT count(*), max(n) - min(n), count(DISTINCT note) FROM account";
-            assert_eq!(
-                values(&copy, spread).await.unwrap(),
-                [["1000", "0", "1000"]]
-            );
-            let many = "SELECT count(*) % 1000, count(*) = count(DISTINCT id) FROM event";
-            assert_eq!(values(&copy, many).await.unwrap(), [["0", "true"]]);
-            if let Ok(rows) = lines(&copy, "SELECT count(*) FROM some").await {
-                assert_eq!(rows, ["500"]);
+        must(
+            &session,
+            "CREATE TABLE t AS SELECT i, i * 7919 % 100003 AS v FROM range(300000) AS q(i)",
+        )
+        .await;
+        must(&session, "DELETE FROM t WHERE i < 200000").await;
+        for round in 0..2 {
+            let listed = rows(&session, "SELECT path, bytes FROM eris.files ORDER BY path").await;
+            let listed: Vec<(String, u64)> = listed
+                .into_iter()
+                .map(|row| (row[0].clone(), row[1].parse().unwrap()))
+                .collect();
+            assert_eq!(listed, on_disk(&path), "round {round}");
+            let kinds = "SELECT DISTINCT kind FROM eris.files ORDER BY 1";
+            let kinds = rows(&session, kinds).await.concat();
+            match round {
+                0 => assert_eq!(kinds, ["chunks", "log", "manifest"]),
+                _ => assert_eq!(kinds, ["chunks", "log", "manifest", "snapshot"]),
             }
-        }
-        stop.store(true, Ordering::Relaxed);
-        while let Some(writer) = writers.join_next().await {
-            writer.unwrap();
+            let wrong = "SELECT * FROM eris.files WHERE path NOT LIKE '%' || CASE kind \
+                 WHEN 'manifest' THEN 'eris.db' \
+                 WHEN 'snapshot' THEN 'snapshots/' || lpad(number::VARCHAR, 12, '0') || '.snapshot' \
+                 ELSE kind || '/' || lpad(number::VARCHAR, 12, '0') || '.' || kind END \
+                 OR (live_bytes IS NULL) <> (kind <> 'chunks') OR live_bytes > bytes";
+            assert_eq!(rows(&session, wrong).await, Vec::<Vec<String>>::new());
+            let live = "SELECT sum(live_bytes) FROM eris.files";
+            assert!(number(&session, live).await > 0);
+            let of_log = "SELECT files - (SELECT count(*) FROM eris.files WHERE kind = 'log'), \
+                 file_bytes - (SELECT sum(bytes) FROM eris.files WHERE kind = 'log') FROM eris.log";
+            assert_eq!(row(&session, of_log).await, ["0", "0"]);
+            must(&session, "CHECKPOINT").await;
         }
     });
 }
 
 #[test]
-fn without_a_directory_there_is_nothing_to_be_copied() {
+fn the_log_tells_what_it_has_written() {
     let directory = tempfile::tempdir().unwrap();
-    block_on_threads(async {
-        let session = database(1, 1).session();
+    let path = directory.path().join("db");
+    let database = open(&path, Synchronous::On);
+    block_on(async {
+        let session = database.session();
+        must(&session, "CREATE TABLE t (i INTEGER PRIMARY KEY)").await;
+        let at_first = row(
+            &session,
+            "SELECT directory, synchronous, error, groups, bytes, durable_commit FROM eris.log",
+        )
+        .await;
+        assert_eq!(at_first[..3], [&path.display().to_string(), "on", ""]);
+        for i in 0..50 {
+            must(&session, &format!("INSERT INTO t VALUES ({i})")).await;
+        }
+        // One after the other: each is a group of its own.
+        let grown = format!(
+            "SELECT groups - {} >= 50, bytes - {} >= 50 * 20, durable_commit - {} >= 50, \
+             applied_commit = durable_commit, bytes_since_checkpoint >= bytes, \
+             0 < flush_p50_us AND flush_p50_us <= flush_p99_us AND flush_p99_us <= flush_max_us FROM eris.log",
+            at_first[3], at_first[4], at_first[5]
+        );
+        assert_eq!(row(&session, &grown).await, ["true"; 6]);
+        let since = "SELECT bytes_since_checkpoint FROM eris.log";
+        let before = number(&session, since).await;
         must(&session, "CHECKPOINT").await;
-        let sql = format!("BACKUP DATABASE TO '{}'", directory.path().display());
-        let error = session
-            .execute(&sql)
-            .await
-            .err()
-            .expect("it is not possible");
-        assert!(
-            error.to_string().contains("ends with its process"),
-            "{error}"
+        assert!(number(&session, since).await < before);
+        database.close().unwrap();
+        let closed = "SELECT error, files FROM eris.log";
+        assert_eq!(
+            row(&session, closed).await,
+            ["the database was closed", "0"]
+        );
+    });
+    drop(database);
+    for (synchronous, shown) in [
+        (
+            Synchronous::Interval(std::time::Duration::from_millis(200)),
+            "200ms",
+        ),
+        (
+            Synchronous::Interval(std::time::Duration::from_secs(60)),
+            "60s",
+        ),
+        (Synchronous::Off, "off"),
+    ] {
+        block_on(async {
+            let session = open(&path, synchronous).session();
+            let sql = "SELECT synchronous, applied_commit = durable_commit FROM eris.log";
+            assert_eq!(row(&session, sql).await, [shown, "true"]);
+        });
+    }
+}
+
+#[test]
+fn snapshots_are_shown_and_why_there_is_none() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("db");
+    let all = "SELECT state, snapshot, rows, error, made IS NULL, elapsed_ms IS NULL FROM eris.snapshots ORDER BY state";
+    let database = open(&path, Synchronous::On);
+    block_on(async {
+        let session = database.session();
+        must(
+            &session,
+            "CREATE TABLE t AS SELECT i FROM range(100000) AS q(i)",
+        )
+        .await;
+        assert!(rows(&session, all).await.is_empty());
+        // Where snapshots should be is something else.
+        std::fs::write(path.join("snapshots"), "in the way").unwrap();
+        let error = values(&session, "CHECKPOINT").await.unwrap_err();
+        let failed = row(&session, all).await;
+        assert_eq!(failed[..3], ["failed", "", ""]);
+        assert_eq!(failed[3..], [error.message().as_str(), "false", "false"]);
+        assert_eq!(error.sqlstate().to_string(), "58030");
+        let error = values(&session, "FROM eris.files").await.unwrap_err();
+        assert!(error.to_string().contains("cannot be listed"), "{error}");
+        assert_eq!(
+            row(&session, "SELECT files, error FROM eris.log").await,
+            ["", ""]
+        );
+        std::fs::remove_file(path.join("snapshots")).unwrap();
+        must(&session, "CHECKPOINT").await;
+        assert_eq!(
+            row(&session, all).await[2..],
+            ["100000", "", "false", "false"]
+        );
+        let wrong = "SELECT * FROM eris.snapshots WHERE newest_commit <> (SELECT durable_commit FROM eris.log) \
+             OR chunk_bytes IS NULL OR made > now() OR bytes <> (SELECT bytes FROM eris.files WHERE kind = 'snapshot')";
+        assert_eq!(rows(&session, wrong).await, Vec::<Vec<String>>::new());
+        // One that fails later stands beside the one that is in place.
+        let snapshots = path.join("snapshots");
+        std::fs::rename(&snapshots, path.join("kept")).unwrap();
+        std::fs::write(&snapshots, "in the way").unwrap();
+        values(&session, "CHECKPOINT").await.unwrap_err();
+        let states = rows(&session, all).await;
+        assert_eq!((&*states[0][0], &*states[1][0]), ("failed", "in place"));
+        std::fs::remove_file(&snapshots).unwrap();
+        std::fs::rename(path.join("kept"), &snapshots).unwrap();
+    });
+    drop(database);
+    block_on(async {
+        let session = open(&path, Synchronous::On).session();
+        let found = row(&session, all).await;
+        assert_eq!(found[0], "in place");
+        assert_eq!(
+            found[2..],
+            ["", "", "true", "true"],
+            "another process has made it"
         );
     });
 }

@@ -9,9 +9,9 @@ use eris_engine::{Engine, Settings};
 use eris_fragment::{Access, Estimate, Execution, Executor, Fragment, FragmentError};
 use eris_home::{
     Balancer, Balancing, Budget, Checkpoint, Definition, DefinitionChange, Definitions, Durability,
-    Found, HeldSnapshot, Home, HomeError, HugePages, Inspection, KeyIndexes, KeyOrders, Newest,
-    NodeDescription, ObjectDefinition, ObjectStatistics, Ownership, ReadBandwidth,
-    SecondaryIndexes, SingleRows, Traffic, Usage, WorkerDescription, Write,
+    DurabilityStatus, Found, HeldSnapshot, Home, HomeError, HugePages, Inspection, KeyIndexes,
+    KeyOrders, Newest, NodeDescription, ObjectDefinition, ObjectStatistics, Ownership,
+    ReadBandwidth, SecondaryIndexes, SingleRows, Traffic, Usage, WorkerDescription, Write,
 };
 use eris_numa::Topology;
 use eris_types::{ColumnId, ObjectId};
@@ -297,6 +297,10 @@ impl Durability for KeepingHome {
 
     fn checkpoint_due(&self) -> BoxFuture<'_, ()> {
         std::future::pending().boxed()
+    }
+
+    fn status(&self) -> DurabilityStatus {
+        panic!("it has no files")
     }
 
     fn close(&self) -> Result<(), HomeError> {
