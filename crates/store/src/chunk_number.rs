@@ -24,8 +24,8 @@ impl ChunkNumber {
         Some(*number)
     }
 
-    /// The columns are in a chunk file, or on their way. What is said first holds. `kept` is dropped with the last chunk
-    /// that has the number, or at once if there is another one.
+    /// The columns are in a chunk file, or on their way. What is said first holds. `kept` is dropped with the last
+    /// chunk that has the number, or at once if there is another one.
     pub fn set(&self, number: u64, kept: Kept) {
         if let Some(slot) = &self.0 {
             let _ = slot.set((number, kept));
