@@ -31,7 +31,7 @@ mod found;
 mod manifest;
 mod open;
 
-pub use check::{Checked, Counted, Finding, Look, check};
+pub use check::{Checked, Counted, Finding, Look, Part, check};
 pub use manifest::Manifest;
 pub use open::OpenDirectory;
 

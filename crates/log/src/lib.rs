@@ -48,7 +48,7 @@ pub use chunks::{
     ChunksWritten, Form, Rewrite, chunk_bytes,
 };
 pub use directory::{
-    Checked, Counted, Directory, Finding, Look, Manifest, OpenDatabase, OpenDirectory, check,
+    Checked, Counted, Directory, Finding, Look, Manifest, OpenDatabase, OpenDirectory, Part, check,
 };
 pub use ends::{LastGroup, LogEnd, LogStart};
 pub use error::LogError;

@@ -14,7 +14,7 @@ const LOCK: &str = "lock";
 const KINDS: [&FileKind; 3] = [&LOG, &CHUNKS, &SNAPSHOTS];
 
 /// What a directory has; nothing, if it is not there.
-fn listed(disk: &dyn Disk, directory: &str) -> Result<Vec<Entry>, LogError> {
+pub(super) fn listed(disk: &dyn Disk, directory: &str) -> Result<Vec<Entry>, LogError> {
     match disk.list(Path::new(directory)) {
         Err(error) if error.reason == Reason::NotFound => Ok(Vec::new()),
         entries => Ok(entries?),
