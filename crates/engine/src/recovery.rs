@@ -15,7 +15,8 @@
 //! The log has commits that the snapshot has, too; they are left out. What belongs to no commit may be in both, and is
 //! not done twice.
 //!
-//! What cannot be read is an error that says where. Nothing is left out. A [check](mod@check) reads the same, and goes on.
+//! What cannot be read is an error that says where. Nothing is left out. A [check](mod@check) reads the same and goes
+//! on.
 
 mod check;
 mod columns;
