@@ -21,6 +21,7 @@ Examples:
   eris --format csv < report.sql > report.csv   run a script from standard input
   eris -c '\\d t' -c '.schema t'                 commands of the prompt, \\? lists them
   eris --db sales -f schema.sql                 keep the data in the directory sales
+  eris check sales                              look for damage in it
   eris ssb run --scale 1                        generate, load and run the Star Schema Benchmark
   ERIS_TOPOLOGY=4x2 eris                        pretend to have 4 NUMA nodes with 2 cores each
 
@@ -163,6 +164,16 @@ pub enum Command {
     )]
     Plan(PlanCommand),
 
+    /// Look for damage in the directory of a database, without changing anything
+    #[command(
+        after_help = "All files are read: their bytes, what they say, and whether that fits together. The check goes on behind the \
+                      first damage. Nobody may have the database open for writing.\n\n\
+                      Examples:\n  eris check sales\n  eris check sales --json | jq '.findings[].file'\n\n\
+                      Exit status:\n  0    it is whole\n  1    it is damaged\n  \
+                      2    there is no database, or it is open elsewhere"
+    )]
+    Check(CheckCommand),
+
     /// Generate and run the Star Schema Benchmark
     #[command(subcommand)]
     Ssb(SsbCommand),
@@ -184,6 +195,16 @@ pub struct MachineCommand {
     /// Keep bandwidth and latency of each pair of nodes as a profile (TOML)
     #[arg(long, value_name = "FILE")]
     pub save: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub output: JsonFlag,
+}
+
+#[derive(Debug, Args)]
+pub struct CheckCommand {
+    /// The directory of the database
+    #[arg(value_name = "DIR")]
+    pub directory: PathBuf,
 
     #[command(flatten)]
     pub output: JsonFlag,
@@ -217,10 +238,8 @@ pub enum SsbCommand {
     #[command(after_help = "Examples:\n  eris ssb run --scale 1\n  \
                             eris ssb run --scale 10 --data data/ssb10 --runs 10\n  \
                             eris ssb run --query 1.1 --query 4.1 --breakdown\n  \
-                            eris --db sales -f schema.sql                 keep the data in the directory sales
-  eris ssb run --scale 1 --sessions 8\n  \
-                            eris --db sales -f schema.sql                 keep the data in the directory sales
-  eris ssb run --scale 1 --json > result.json")]
+                            eris ssb run --scale 1 --sessions 8\n  \
+                            eris ssb run --scale 1 --json > result.json")]
     Run(SsbRun),
 }
 

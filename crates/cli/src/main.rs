@@ -15,6 +15,7 @@ mod allocator;
 mod args;
 mod arriving;
 mod benches;
+mod check;
 mod commands;
 mod editor;
 mod footer;
@@ -64,6 +65,8 @@ enum CliError {
     Ssb(#[from] ssb::SsbError),
     #[error(transparent)]
     Bench(#[from] benches::BenchError),
+    #[error(transparent)]
+    Check(#[from] check::CheckError),
     #[error("cannot start: {0}")]
     Runtime(io::Error),
     #[error("interrupted")]
@@ -78,6 +81,7 @@ impl CliError {
             CliError::Shell(interactive::ShellError::Format(error)) => error.is_closed_pipe(),
             CliError::Ssb(error) => error.is_closed_pipe(),
             CliError::Bench(error) => error.is_closed_pipe(),
+            CliError::Check(error) => error.is_closed_pipe(),
             _ => false,
         }
     }
@@ -86,6 +90,7 @@ impl CliError {
         match self {
             error if error.is_closed_pipe() => 0,
             CliError::Interrupted => 130,
+            CliError::Check(error) => error.exit_code(),
             _ => 1,
         }
     }
@@ -131,6 +136,7 @@ fn run(cli: Cli, sources: Vec<Source>) -> Result<(), CliError> {
         .build()
         .map_err(CliError::Runtime)?;
     match cli.command {
+        Some(Command::Check(check)) => Ok(check::run(&check)?),
         Some(Command::Machine(machine)) => Ok(benches::machine(&topology, &machine)?),
         Some(Command::Bench(bench)) => Ok(benches::run(settings(topology), &bench, &runtime)?),
         Some(Command::Plan(plan)) => {

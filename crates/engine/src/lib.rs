@@ -54,8 +54,10 @@ pub use eris_home::{
     PartitionStatus, Partitioning, ReorganizationCause, ReorganizationEffect, ReorganizationState,
     SegmentInspection, StoredPart,
 };
+pub use eris_log::Counted;
 pub use error::EngineError;
 pub use held::located::Located;
 pub use key_index::measure::SegmentLoad;
 pub use key_index::shift::Shift;
+pub use recovery::{DatabaseCheck, DatabaseFinding, check_database};
 pub use settings::{DatabaseSettings, Settings, Synchronous};

@@ -15,12 +15,18 @@
 //! The log has commits that the snapshot has, too; they are left out. What belongs to no commit may be in both, and is
 //! not done twice.
 //!
-//! What cannot be read is an error that says where. Nothing is left out.
+//! What cannot be read is an error that says where. Nothing is left out. A [check](mod@check) reads the same and goes
+//! on.
 
+mod check;
+mod columns;
 mod objects;
 mod replay;
 mod restore;
 
+#[cfg(test)]
+pub(crate) use check::check;
+pub use check::{DatabaseCheck, DatabaseFinding, check_database};
 pub(crate) use restore::{Restored, RestoredOwner};
 
 use crate::durability::records::{self, Columns, Record};
@@ -81,21 +87,10 @@ impl Recovery {
     /// It says what cannot be, or there is no memory for it.
     pub fn take(&mut self, origin: Origin, group: &Group) -> Result<(), EngineError> {
         let number = group.number;
-        let wrong = |reason: &dyn std::fmt::Display| damaged(origin, number, reason);
-        let mut all = Vec::new();
-        for record in group.records() {
-            let record = record.map_err(|error| wrong(&error))?;
-            let says = records::read(record.body).map_err(|error| wrong(&error))?;
-            all.push((record.at, says));
+        if origin == Origin::Snapshot {
+            self.snapshot = group.through;
         }
-        match origin {
-            Origin::Snapshot => self.snapshot = group.through,
-            // Objects are in the log buffer of clients, and what owners say of them in theirs.
-            Origin::Log => {
-                let is_object = |record: &Record<'_>| matches!(record, Record::Object(_));
-                all.sort_by_key(|(at, record)| (*at, !is_object(record)));
-            }
-        }
+        let all = records_of(origin, group).map_err(|wrong| wrong.of(origin, number))?;
         for (at, record) in all {
             let applied = self.apply((origin, number), at, record);
             applied.map_err(|wrong| wrong.of(origin, number))?;
@@ -208,6 +203,23 @@ impl Recovery {
     pub fn said(&self) -> &BTreeMap<u64, Timestamp> {
         &self.said
     }
+}
+
+/// The records of a group, each with its commit, in the order in which they are heeded.
+fn records_of(origin: Origin, group: &Group) -> Result<Vec<(Timestamp, Record<'_>)>, Wrong> {
+    let mut all = Vec::new();
+    for record in group.records() {
+        let record = record.map_err(|error| Wrong::Damaged(error.to_string()))?;
+        let says = records::read(record.body);
+        let says = says.map_err(|error| Wrong::Damaged(error.to_string()))?;
+        all.push((record.at, says));
+    }
+    // Objects are in the log buffer of clients, and what owners say of them in theirs.
+    if origin == Origin::Log {
+        let is_object = |record: &Record<'_>| matches!(record, Record::Object(_));
+        all.sort_by_key(|(at, record)| (*at, !is_object(record)));
+    }
+    Ok(all)
 }
 
 /// A group says what cannot be.

@@ -3,6 +3,7 @@
 mod appends;
 mod changes;
 mod crashes;
+mod damage;
 mod fragments;
 mod indexes;
 pub(crate) mod key_index;

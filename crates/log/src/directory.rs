@@ -33,7 +33,7 @@ mod listed;
 mod manifest;
 mod open;
 
-pub use check::{Checked, Counted, Finding, Look, check};
+pub use check::{Checked, Counted, Finding, Look, Part, check};
 pub use listed::{ListedFile, ListedKind};
 pub use manifest::Manifest;
 pub use open::OpenDirectory;

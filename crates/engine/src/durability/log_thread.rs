@@ -108,7 +108,7 @@ impl Flusher {
     }
 
     /// Closes the log behind all that was said. Nobody says anything any more.
-    fn close(self) -> Result<(), LogError> {
+    pub fn close(self) -> Result<(), LogError> {
         self.requests.close();
         self.writer.close(self.sequencer.applied())?;
         self.chunks.writer.close()

@@ -26,6 +26,7 @@ use eris_log::{BadBytes, Bytes, put_bytes, put_number};
 use eris_store::{CommittedRows, StoredIn};
 use eris_types::{AeuId, ColumnId, ObjectId, RowId, SegmentId};
 use std::io::Cursor;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 const OBJECT: u8 = 1;
 const DROPPED: u8 = 2;
@@ -344,9 +345,7 @@ fn read_object(bytes: &mut Bytes<'_>) -> Result<StoredObject, RecordError> {
         column => Partitioning::Range(ColumnId(column - 1)),
     };
     let name = bytes.text()?.to_owned();
-    let schema = StreamReader::try_new(Cursor::new(bytes.bytes()?), None);
-    let schema = schema.map_err(|error| RecordError::Schema(error.to_string()))?;
-    let schema = schema.schema();
+    let schema = read_schema(bytes.bytes()?)?;
     let columns = schema.fields().len();
     let is_column = |column: &ColumnId| column.index() < columns;
     let ranged = match partitioning {
@@ -363,6 +362,16 @@ fn read_object(bytes: &mut Bytes<'_>) -> Result<StoredObject, RecordError> {
         partitioning,
         key,
     })
+}
+
+/// Arrow panics at some bytes that are no schema.
+fn read_schema(bytes: &[u8]) -> Result<SchemaRef, RecordError> {
+    let read = || StreamReader::try_new(Cursor::new(bytes), None).map(|reader| reader.schema());
+    match catch_unwind(AssertUnwindSafe(read)) {
+        Ok(Ok(schema)) => Ok(schema),
+        Ok(Err(error)) => Err(RecordError::Schema(error.to_string())),
+        Err(_) => Err(RecordError::Schema("its bytes are none".to_owned())),
+    }
 }
 
 fn read_ranges(bytes: &mut Bytes<'_>) -> Result<StoredRanges, BadBytes> {

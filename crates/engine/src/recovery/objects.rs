@@ -1,6 +1,7 @@
 //! A data object as it was read, and what is to be done in its segments.
 
 use super::Wrong;
+use super::columns::ColumnsOf;
 use super::replay::{Queued, RecoveredSegment, Source, Step, What};
 use crate::durability::records::{Columns, StoredChunk, StoredCommit, StoredRanges, StoredStrings};
 use crate::object::data_object::DataObject;
@@ -137,6 +138,14 @@ impl RecoveredObject {
             steps: Vec::new(),
         });
         segment.steps.push(step);
+    }
+
+    /// What its columns are read with.
+    pub fn columns(&self) -> ColumnsOf<'_> {
+        ColumnsOf {
+            object: &self.object,
+            dictionaries: &self.dictionaries,
+        }
     }
 
     fn wrong(&self, reason: &str) -> Wrong {

@@ -9,15 +9,13 @@
 //! may be damaged, and what is read by somebody later must not be.
 
 use super::Wrong;
+use super::columns::ColumnsOf;
 use super::objects::RecoveredObject;
-use crate::error::{EngineError, store_error};
-use crate::object::data_object::DataObject;
-use eris_column::{
-    CHUNK_ROWS, ColumnChunk, Dictionary, FormError, FormReader, ObjectMemory, ZoneRange,
-};
+use crate::error::EngineError;
+use eris_column::{ColumnChunk, FormReader, ObjectMemory};
 use eris_log::{ChunkFiles, LogError, Origin};
-use eris_numa::{Memory, OutOfMemory, Topology};
-use eris_store::{ReadColumns, Recoder, RestoredRows, Segment, StoreError};
+use eris_numa::{Memory, Topology};
+use eris_store::{ReadColumns, Recoder, RestoredRows, Segment};
 use eris_types::{AeuId, NodeId, RowId, Timestamp};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -87,8 +85,7 @@ pub(super) struct Machine {
 
 /// What is known while a segment is worked on.
 struct Work<'a> {
-    object: &'a DataObject,
-    dictionaries: &'a [Option<Dictionary>],
+    columns: ColumnsOf<'a>,
     segment: &'a mut RecoveredSegment,
 }
 
@@ -114,14 +111,13 @@ impl Machine {
         objects: impl Iterator<Item = &'a mut RecoveredObject>,
     ) -> Result<(), EngineError> {
         let works = objects.flat_map(|recovered| {
-            let (object, dictionaries) = (&recovered.object, &recovered.dictionaries);
+            let columns = ColumnsOf {
+                object: &recovered.object,
+                dictionaries: &recovered.dictionaries,
+            };
             let segments = recovered.segments.values_mut();
             let segments = segments.filter(|segment| !segment.steps.is_empty());
-            segments.map(|segment| Work {
-                object,
-                dictionaries,
-                segment,
-            })
+            segments.map(move |segment| Work { columns, segment })
         });
         let works: Vec<Work<'_>> = works.collect();
         let threads = self.threads.min(works.len());
@@ -158,7 +154,7 @@ impl Machine {
         let memory = self.memory.node(self.topology.node_of(owner));
         let home = ObjectMemory {
             memory: &memory,
-            object: work.object.id,
+            object: work.columns.object.id,
         };
         let budget = memory.budget();
         match what {
@@ -168,7 +164,7 @@ impl Machine {
                 ids,
                 unseen,
             } => {
-                let read = self.read_columns(work, rows, &source, home)?;
+                let read = self.read_columns(work.columns, rows, &source, home)?;
                 let restored = RestoredRows {
                     read,
                     ids,
@@ -183,10 +179,11 @@ impl Machine {
                     .is_some_and(|(first, ..)| *first < segment.next_id())
                 {
                     let id = segment.id();
-                    return Err(work.wrong(&format!("rows of segment {id} come twice")));
+                    let what = format!("rows of segment {id} come twice");
+                    return Err(work.columns.wrong(&what));
                 }
                 let added = added.iter().map(|(first, rows, source)| {
-                    let read = self.read_columns(work, *rows, source, home)?;
+                    let read = self.read_columns(work.columns, *rows, source, home)?;
                     Ok((*first, read))
                 });
                 let added = added.collect::<Result<Vec<_>, Wrong>>()?;
@@ -198,9 +195,9 @@ impl Machine {
             // Short of memory it stays as it is, as when the rows came first.
             let _ = segment.merge(Recoder {
                 horizon: at,
-                schema: &work.object.schema,
-                known: work.dictionaries,
-                coding: work.dictionaries,
+                schema: &work.columns.object.schema,
+                known: work.columns.dictionaries,
+                coding: work.columns.dictionaries,
                 home,
             });
         }
@@ -210,14 +207,14 @@ impl Machine {
     /// Reads the columns of some rows.
     fn read_columns(
         &self,
-        work: &Work<'_>,
+        of: ColumnsOf<'_>,
         rows: usize,
         source: &Source,
         home: ObjectMemory<'_>,
     ) -> Result<ReadColumns, Wrong> {
         let number = match source {
             Source::Here(form) => {
-                let columns = work.read(rows, FormReader::copying(form), home)?;
+                let columns = of.read(rows, FormReader::copying(form), home)?;
                 let number = None;
                 return Ok(ReadColumns { columns, number });
             }
@@ -233,7 +230,7 @@ impl Machine {
         let columns = match known.flatten() {
             Some(columns) => columns,
             None => {
-                let columns = self.read_chunk(work, rows, number, home)?;
+                let columns = self.read_chunk(of, rows, number, home)?;
                 let weak = columns.iter().map(Arc::downgrade).collect();
                 read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
                 read.insert(place, weak);
@@ -241,7 +238,7 @@ impl Machine {
             }
         };
         if columns.first().is_none_or(|column| column.rows() != rows) {
-            return Err(work.wrong(&format!("chunk {number} has not {rows} rows")));
+            return Err(of.wrong(&format!("chunk {number} has not {rows} rows")));
         }
         let number = Some(number);
         Ok(ReadColumns { columns, number })
@@ -249,7 +246,7 @@ impl Machine {
 
     fn read_chunk(
         &self,
-        work: &Work<'_>,
+        of: ColumnsOf<'_>,
         rows: usize,
         number: u64,
         home: ObjectMemory<'_>,
@@ -258,58 +255,12 @@ impl Machine {
         let info = self.files.info(number).map_err(failed)?;
         if info.rows != rows as u64 {
             let what = format!("chunk {number} has {} rows, not {rows}", info.rows);
-            return Err(work.wrong(&what));
+            return Err(of.wrong(&what));
         }
         let buffer = home.memory.allocate(home.object, info.bytes as usize);
-        let mut buffer = buffer.map_err(|denied| work.out_of_memory(denied))?;
+        let mut buffer = buffer.map_err(|denied| of.out_of_memory(denied))?;
         let read = self.files.read(number, buffer.as_mut_slice());
         read.map_err(failed)?;
-        work.read(rows, FormReader::sharing(buffer), home)
-    }
-}
-
-impl Work<'_> {
-    /// Reads the columns of some rows from their stored form.
-    fn read(
-        &self,
-        rows: usize,
-        mut reader: FormReader<'_>,
-        home: ObjectMemory<'_>,
-    ) -> Result<Vec<Arc<ColumnChunk>>, Wrong> {
-        if !(1..=CHUNK_ROWS).contains(&rows) {
-            return Err(self.wrong(&format!("a chunk of {rows} rows")));
-        }
-        let mut columns = Vec::with_capacity(self.object.schema.fields().len());
-        for (place, field) in self.object.schema.fields().iter().enumerate() {
-            let column = ColumnChunk::read(&mut reader, field.data_type(), rows, home);
-            let column = column.map_err(|error| match error {
-                FormError::OutOfMemory(denied) => self.out_of_memory(denied),
-                other => self.wrong(&format!("column {}: {other}", field.name())),
-            })?;
-            let codes = self.dictionaries[place].as_ref().map_or(0, Dictionary::len);
-            if column.is_coded()
-                && let ZoneRange::Codes(_, greatest) = column.zone().range
-                && greatest as usize >= codes
-            {
-                return Err(self.wrong(&format!(
-                    "column {}: code {greatest} of {codes}",
-                    field.name()
-                )));
-            }
-            columns.push(Arc::new(column));
-        }
-        match reader.rest().is_empty() {
-            true => Ok(columns),
-            false => Err(self.wrong("rows are followed by bytes that belong to nothing")),
-        }
-    }
-
-    fn out_of_memory(&self, denied: OutOfMemory) -> Wrong {
-        let denied = StoreError::OutOfMemory(denied);
-        Wrong::Failed(store_error(&self.object.name, &denied))
-    }
-
-    fn wrong(&self, reason: &str) -> Wrong {
-        Wrong::Damaged(format!("table {}: {reason}", self.object.name))
+        of.read(rows, FormReader::sharing(buffer), home)
     }
 }

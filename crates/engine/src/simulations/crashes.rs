@@ -14,6 +14,7 @@
 //! A seed replays a failure: `ERIS_SEED=17 cargo test --release -p eris-engine simulations::crashes`.
 
 use crate::clients::engine::Engine;
+use crate::recovery;
 use crate::simulations::simulated::{Simulated, for_seeds, turn};
 use crate::{EngineError, Partitioning, Writer};
 use arrow_array::cast::AsArray;
@@ -21,7 +22,7 @@ use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringViewArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use eris_aeu::{Faults, Random};
-use eris_disk::{Fault, SimulatedDisk};
+use eris_disk::{Disk, Fault, SimulatedDisk};
 use eris_fragment::*;
 use eris_home::ObjectDefinition;
 use eris_numa::Topology;
@@ -43,6 +44,7 @@ static OPENED: AtomicU64 = AtomicU64::new(0);
 static UNKNOWN: AtomicU64 = AtomicU64::new(0);
 static DENIED: AtomicU64 = AtomicU64::new(0);
 static CHECKPOINTS: AtomicU64 = AtomicU64::new(0);
+static CHECKED: AtomicU64 = AtomicU64::new(0);
 
 /// The rows of a client: its keys with their names, and how many rows it has in the table without a key.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -57,6 +59,12 @@ struct Known {
     acknowledged: Rows,
     /// After a statement whose fate is open.
     perhaps: Option<Rows>,
+}
+
+impl Known {
+    fn rows(&self) -> u64 {
+        (self.acknowledged.keyed.len() + self.acknowledged.heap) as u64
+    }
 }
 
 type Knowledge = Rc<RefCell<Vec<Known>>>;
@@ -325,18 +333,6 @@ async fn try_read(engine: &Engine, objects: Objects) -> Option<Vec<Rows>> {
     Some(all)
 }
 
-/// Runs a script to its end, and returns what it has come to.
-fn run<T: 'static>(simulated: &mut Simulated, script: impl Future<Output = T> + 'static) -> T {
-    let result = Rc::new(RefCell::new(None));
-    let of_script = Rc::clone(&result);
-    simulated.client(async move {
-        let done = script.await;
-        *of_script.borrow_mut() = Some(done);
-    });
-    simulated.run();
-    result.take().expect("it has ended")
-}
-
 /// What goes wrong in a round.
 fn accident(random: &mut Random, disk: &SimulatedDisk) {
     let at = Fault::at(1 + random.below(60) as u64);
@@ -366,6 +362,7 @@ fn simulate(seed: u64) {
     let knowledge: Knowledge = Rc::new(RefCell::new(vec![Known::default(); CLIENTS]));
     let mut made: Option<Objects> = None;
     for round in 0..5 {
+        let rows = whole_rows(&disk);
         if round > 0 {
             accident(&mut random, &disk);
         }
@@ -375,7 +372,7 @@ fn simulate(seed: u64) {
             let engine = simulated.engine.clone();
             let objects = match made {
                 Some(objects) => objects,
-                None => run(&mut simulated, async move {
+                None => simulated.result_of(async move {
                     let keyed = definition("keyed", vec![ColumnId(0)]);
                     let keyed = engine.create_defined(keyed).await.unwrap();
                     let heap = engine
@@ -388,6 +385,11 @@ fn simulate(seed: u64) {
             };
             made = Some(objects);
             check(&mut simulated, objects, &knowledge);
+            let known = knowledge.borrow().iter().map(Known::rows).sum::<u64>();
+            assert!(
+                rows.is_none_or(|rows| rows == known),
+                "{rows:?} are not {known}"
+            );
             let engine = simulated.engine.clone();
             let moving = move_about(engine.clone(), objects, Random::new(random.bits()));
             simulated.client(moving);
@@ -416,9 +418,18 @@ fn simulate(seed: u64) {
     simulated.end();
 }
 
+/// The rows that a check finds in what a crash has left, which is no damage; `None`: there is no database yet.
+fn whole_rows(disk: &SimulatedDisk) -> Option<u64> {
+    let disk: Arc<dyn Disk> = Arc::new(disk.clone());
+    let checked = recovery::check(&disk, &mut |_, _| {}).ok()?;
+    assert_eq!(checked.findings, []);
+    CHECKED.fetch_add(1, Ordering::Relaxed);
+    Some(checked.rows)
+}
+
 /// Compares what was found with what clients know; what was open before is known by then.
 fn check(simulated: &mut Simulated, objects: Objects, knowledge: &Knowledge) {
-    let found = run(simulated, read(simulated.engine.clone(), objects));
+    let found = simulated.result_of(read(simulated.engine.clone(), objects));
     for (number, (found, known)) in found
         .into_iter()
         .zip(&mut *knowledge.borrow_mut())
@@ -436,8 +447,8 @@ fn check(simulated: &mut Simulated, objects: Objects, knowledge: &Knowledge) {
 #[test]
 fn what_was_acknowledged_is_there_after_a_crash() {
     for_seeds(40, simulate);
-    let counts = [&STOPPED, &OPENED, &UNKNOWN, &DENIED, &CHECKPOINTS];
+    let counts = [&STOPPED, &OPENED, &UNKNOWN, &DENIED, &CHECKPOINTS, &CHECKED];
     let counts = counts.map(|count| count.load(Ordering::Relaxed));
-    println!("stopped, opened, unknown, denied, checkpoints: {counts:?}");
+    println!("stopped, opened, unknown, denied, checkpoints, checked: {counts:?}");
     assert!(counts.iter().all(|count| *count > 0), "{counts:?}");
 }

@@ -5,7 +5,7 @@
 use crate::EngineError;
 use crate::clients::engine::Engine;
 use crate::clients::foundation::{Found, Foundation, open};
-use crate::durability::StorageSettings;
+use crate::durability::{Flusher, StorageSettings};
 use crate::protocol::lists::Parcel;
 use crate::remote::Remote;
 use crate::sequencer::Sequencer;
@@ -34,6 +34,8 @@ pub(crate) struct Simulated {
     simulation: Simulation<Owner>,
     /// If commits become visible only when they are flushed: flushes.
     flush: Option<Rc<dyn Fn()>>,
+    /// Of a database.
+    flusher: Option<Rc<RefCell<Flusher>>>,
 }
 
 /// A log that flushes what was applied at the last flush, one in some turns of clients.
@@ -129,7 +131,8 @@ impl Simulated {
         let opened = open(Arc::new(disk), topology, memory, HugePages::Never, storage)?;
         let (foundation, found, flusher) = opened.flusher();
         let mut simulated = Self::on(seed, foundation, found, faults);
-        let flusher = RefCell::new(flusher);
+        let flusher = Rc::new(RefCell::new(flusher));
+        simulated.flusher = Some(Rc::clone(&flusher));
         simulated.flush = Some(Rc::new(move || {
             let mut flusher = flusher.borrow_mut();
             flusher.turn();
@@ -153,6 +156,7 @@ impl Simulated {
             memory,
             simulation,
             flush: None,
+            flusher: None,
         }
     }
 
@@ -181,6 +185,18 @@ impl Simulated {
         assert_eq!(self.simulation.tasks(), 0, "tasks are left over");
     }
 
+    /// Runs a script to its end, and returns what it has come to.
+    pub fn result_of<T: 'static>(&mut self, script: impl Future<Output = T> + 'static) -> T {
+        let result = Rc::new(RefCell::new(None));
+        let of_script = Rc::clone(&result);
+        self.client(async move {
+            let done = script.await;
+            *of_script.borrow_mut() = Some(done);
+        });
+        self.run();
+        result.take().expect("it has ended")
+    }
+
     /// What the AEUs own.
     pub fn owners(&mut self) -> impl Iterator<Item = &mut Owner> {
         self.simulation.handlers()
@@ -193,9 +209,17 @@ impl Simulated {
         self.run();
     }
 
+    /// Ends the engine and closes its database.
+    pub fn close(mut self) {
+        let flusher = self.flusher.take().expect("it has a database");
+        self.end();
+        let flusher = Rc::into_inner(flusher).expect("nobody else flushes");
+        flusher.into_inner().close().expect("the disk is in order");
+    }
+
     /// Ends the engine; no memory may be left over.
     pub fn end(self) {
-        drop((self.simulation, self.engine));
+        drop((self.simulation, self.engine, self.flush));
         assert_eq!(self.memory.budget().used(), 0, "memory is left over");
     }
 }

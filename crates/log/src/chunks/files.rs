@@ -127,6 +127,11 @@ impl ChunkFiles {
         self.0.state.lock().expect("nothing panics while it has it")
     }
 
+    /// The numbers of all chunks.
+    pub(crate) fn numbers(&self) -> Vec<u64> {
+        self.state().chunks.keys().copied().collect()
+    }
+
     fn find(&self, number: u64) -> Option<ChunkPlace> {
         self.state().chunks.get(&number).copied()
     }

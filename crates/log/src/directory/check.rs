@@ -8,10 +8,12 @@
 //!
 //! Opening a database ends with the first damage. A check goes on behind it, so that whoever restores files knows all
 //! of them. What groups and chunks say is another one's business, who [looks](Look) at each.
+//!
+//! What a crash has left, and what is dead, is no damage. It is remarked, for the next start removes it.
 
-use super::found::{lock, without_manifest};
-use super::manifest::Manifest;
-use crate::chunks::{ChunkFiles, ChunkInfo};
+use super::found::{listed, lock, without_manifest};
+use super::manifest::{Manifest, NEXT_MANIFEST};
+use crate::chunks::{CHUNKS, ChunkFiles, ChunkInfo, chunk_bytes};
 use crate::ends::LogStart;
 use crate::error::LogError;
 use crate::file::{FIRST_GROUP, LOG, LogFile};
@@ -20,21 +22,31 @@ use crate::groups::Groups;
 use crate::place::DatabaseId;
 use crate::reader::{later_file, next_of};
 use crate::snapshot::{FOLLOWED, SNAPSHOTS, SnapshotStart, UNCLOSED, groups_of, what_is_wrong};
-use eris_disk::{Access, Disk, Lock};
+use eris_disk::{Access, Disk, EntryKind, Lock};
+use eris_types::Timestamp;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// Bytes that are looked through at once.
+const BLOCK: u64 = 1 << 20;
 
 /// Who knows what groups and chunks say. An error is what is wrong, for whoever reads the findings.
 pub trait Look {
     /// Looks at a group: first those of the snapshot, then those of the log. Some may be missing between two.
     fn group(&mut self, origin: Origin, group: &Group) -> Result<(), String>;
 
+    /// Groups are missing between the one before and the next one.
+    fn lost(&mut self) {}
+
     /// The chunks that groups refer to, at the time when all groups were looked at.
     fn referred_to(&mut self) -> BTreeSet<u64>;
 
     /// Looks at the stored form of a chunk.
     fn form(&mut self, number: u64, info: ChunkInfo, form: &[u8]) -> Result<(), String>;
+
+    /// So many bytes of so many were looked at.
+    fn passed(&mut self, _done: u64, _total: u64) {}
 }
 
 /// What a check has found.
@@ -48,8 +60,12 @@ pub struct Checked {
     pub log: Counted,
     /// Chunk files, and chunks that are referred to.
     pub chunks: Counted,
+    /// Chunks that nothing refers to, and the bytes of these.
+    pub unused: Counted,
     /// All that is wrong, in this order.
     pub findings: Vec<Finding>,
+    /// What is no damage, but of no use: the next start removes it, or cuts it off. And dead chunks that are not whole.
+    pub remarks: Vec<Finding>,
 }
 
 /// How much was looked at.
@@ -72,12 +88,32 @@ pub struct Finding {
     pub offset: u64,
     /// What.
     pub what: String,
+    /// The part of the database that is hit.
+    pub part: Part,
+}
+
+/// A part of a database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Nobody knows which.
+    Unknown,
+    /// The snapshot.
+    Snapshot,
+    /// What commits have done: those behind one commit, and up to another if that is known.
+    Commits {
+        /// The last one before.
+        behind: Timestamp,
+        /// The last one.
+        up_to: Option<Timestamp>,
+    },
+    /// A chunk, by its number.
+    Chunk(u64),
 }
 
 /// Looks at all that a database consists of. It changes nothing, and nobody writes meanwhile.
 ///
 /// Bytes that nothing refers to are no damage: what a crash has left at the end of the log, dead chunks, or files that
-/// the next start removes.
+/// the next start removes. Dead chunks are looked at nevertheless, for they may show that a disk is failing.
 ///
 /// # Errors
 /// There is no database, or another process has it open.
@@ -91,26 +127,60 @@ pub fn check(disk: &Arc<dyn Disk>, look: &mut dyn Look) -> Result<Checked, LogEr
         disk,
         look,
         checked: Checked::default(),
+        part: Part::Unknown,
+        through: Timestamp::ZERO,
+        log_files: BTreeSet::new(),
+        done: 0,
+        total: total(&**disk)?,
     };
     if let Some(Some(manifest)) = check.note(manifest) {
         check.checked.manifest = Some(manifest);
         let database = manifest.database;
         if let Some(snapshot) = manifest.snapshot {
+            check.part = Part::Snapshot;
             let looked = check.snapshot(database, snapshot);
-            check.note(looked);
+            if check.note(looked).is_none() {
+                check.look.lost();
+            }
         }
         let looked = check.log(database, manifest.start);
         check.note(looked);
+        check.part = Part::Unknown;
+        let looked = check.leftovers(manifest);
+        check.note(looked);
         let looked = check.chunks(database);
         check.note(looked);
+        check.look.passed(check.total, check.total);
     }
     Ok(check.checked)
+}
+
+/// The bytes of all files.
+fn total(disk: &dyn Disk) -> Result<u64, LogError> {
+    let mut total = 0;
+    for kind in [&LOG, &CHUNKS, &SNAPSHOTS] {
+        for entry in listed(disk, kind.directory)? {
+            if let EntryKind::File(length) = entry.kind {
+                total += length;
+            }
+        }
+    }
+    Ok(total)
 }
 
 struct Check<'a> {
     disk: &'a Arc<dyn Disk>,
     look: &'a mut dyn Look,
     checked: Checked,
+    /// What is being looked at.
+    part: Part,
+    /// The newest commit of the log so far.
+    through: Timestamp,
+    /// The files that the log is in.
+    log_files: BTreeSet<u64>,
+    /// Bytes that were looked at, and all.
+    done: u64,
+    total: u64,
 }
 
 /// Where the groups of a file end.
@@ -129,11 +199,27 @@ struct CutOff {
 
 impl Check<'_> {
     fn add(&mut self, path: &Path, offset: u64, what: impl Into<String>) {
-        self.checked.findings.push(Finding {
+        let finding = self.finding(path, offset, what.into());
+        self.checked.findings.push(finding);
+    }
+
+    fn remark(&mut self, path: &Path, offset: u64, what: impl Into<String>) {
+        let finding = self.finding(path, offset, what.into());
+        self.checked.remarks.push(finding);
+    }
+
+    fn finding(&self, path: &Path, offset: u64, what: String) -> Finding {
+        Finding {
             path: path.to_owned(),
             offset,
-            what: what.into(),
-        });
+            what,
+            part: self.part,
+        }
+    }
+
+    fn pass(&mut self, bytes: u64) {
+        self.done = (self.done + bytes).min(self.total);
+        self.look.passed(self.done, self.total);
     }
 
     /// Notes what is wrong, and goes on.
@@ -180,9 +266,15 @@ impl Check<'_> {
                 };
                 let what = format!("it is no group, though one follows at byte {next}");
                 self.add(&path, at, what);
+                self.look.lost();
+                self.pass(next - at);
                 (end.offset, is_lost) = (next, true);
                 continue;
             };
+            self.pass(length);
+            if origin == Origin::Log {
+                self.goes_on_with(&group);
+            }
             let expected = number.filter(|_| !is_lost).unwrap_or(group.number);
             let looked = match is_wrong(&group, expected) {
                 Some(what) => Err(what),
@@ -190,6 +282,9 @@ impl Check<'_> {
             };
             if let Err(what) = looked {
                 self.add(&path, at, what);
+            }
+            if origin == Origin::Log {
+                self.has_passed(group.through);
             }
             if group.kind == GroupKind::Continued {
                 end.next = next_of(&group).ok();
@@ -210,6 +305,33 @@ impl Check<'_> {
             GroupKind::Records => self.look.group(origin, group),
             _ => Ok(()),
         }
+    }
+
+    /// A group of the log is whole: what is missing before it are commits before its first one.
+    fn goes_on_with(&mut self, group: &Group) {
+        let commits = group.records().map_while(Result::ok);
+        let commits = commits.map(|record| record.at);
+        let first = commits.filter(|at| *at > Timestamp::ZERO).min();
+        let before = first.map_or(group.through, |first| Timestamp(first.0 - 1));
+        for finding in self.checked.findings.iter_mut().rev() {
+            match &mut finding.part {
+                Part::Commits { up_to, .. } if up_to.is_none() => *up_to = Some(before),
+                _ => break,
+            }
+        }
+        self.part = Part::Commits {
+            behind: before.max(self.through),
+            up_to: Some(group.through),
+        };
+    }
+
+    /// Commits of the log up to here were read, or are lost.
+    fn has_passed(&mut self, through: Timestamp) {
+        self.through = self.through.max(through);
+        self.part = Part::Commits {
+            behind: self.through,
+            up_to: None,
+        };
     }
 
     fn snapshot(&mut self, database: DatabaseId, start: SnapshotStart) -> Result<(), LogError> {
@@ -234,7 +356,9 @@ impl Check<'_> {
     fn log(&mut self, database: DatabaseId, start: LogStart) -> Result<(), LogError> {
         let mut number = Some(start.group);
         let mut file = start.file;
+        self.has_passed(start.through);
         loop {
+            self.log_files.insert(file);
             let looked = self.log_file(database, file, &mut number);
             let ended = self.note(looked);
             if let Some((End { next, .. }, _)) = ended
@@ -244,6 +368,9 @@ impl Check<'_> {
                 continue;
             }
             let later = later_file(&**self.disk, database, file)?;
+            if later.is_some() {
+                self.look.lost();
+            }
             if let Some((end, cut_off)) = ended {
                 let path = self.disk.root().join(LOG.path_of(file));
                 match (&later, cut_off) {
@@ -255,7 +382,7 @@ impl Check<'_> {
                     (None, Some(CutOff { at, had })) => {
                         self.add(&path, at, format!("it is cut off: it had {had} bytes"));
                     }
-                    (None, None) => {}
+                    (None, None) => self.torn(database, file, end.offset)?,
                 }
             }
             let Some((later, _)) = later else {
@@ -263,6 +390,48 @@ impl Check<'_> {
             };
             (file, number) = (later, None);
         }
+    }
+
+    /// Remarks what is left of a group that was never whole.
+    fn torn(&mut self, database: DatabaseId, number: u64, from: u64) -> Result<(), LogError> {
+        let file = LogFile::open(&**self.disk, database, number, Access::Read)?;
+        let (mut at, mut end) = (from, from);
+        let mut block = Vec::new();
+        while at < file.length {
+            block.resize((file.length - at).min(BLOCK) as usize, 0);
+            file.file.read_at(&mut block, at)?;
+            if let Some(last) = block.iter().rposition(|byte| *byte != 0) {
+                end = at + last as u64 + 1;
+            }
+            at += block.len() as u64;
+        }
+        if end > from {
+            let what = format!(
+                "{} bytes are no whole group: a crash has left them",
+                end - from
+            );
+            self.remark(file.file.path(), from, what);
+        }
+        Ok(())
+    }
+
+    /// Remarks files that are not of the database.
+    fn leftovers(&mut self, manifest: Manifest) -> Result<(), LogError> {
+        let disk = Arc::clone(self.disk);
+        let snapshot = manifest.snapshot.map(|snapshot| snapshot.number);
+        let entries = listed(&*disk, "")?.into_iter();
+        let next = entries.filter(|entry| entry.name == NEXT_MANIFEST);
+        let mut left: Vec<PathBuf> = next.map(|entry| PathBuf::from(entry.name)).collect();
+        let snapshots = SNAPSHOTS.numbers(&*disk)?.into_iter();
+        let snapshots = snapshots.filter(|number| Some(*number) != snapshot);
+        left.extend(snapshots.map(|number| SNAPSHOTS.path_of(number)));
+        let logs = LOG.numbers(&*disk)?.into_iter();
+        let logs = logs.filter(|number| !self.log_files.contains(number));
+        left.extend(logs.map(|number| LOG.path_of(number)));
+        for path in left {
+            self.remark(&disk.root().join(path), 0, "the file is of no use");
+        }
+        Ok(())
     }
 
     fn log_file(
@@ -305,11 +474,50 @@ impl Check<'_> {
             self.checked.chunks.bytes += file.bytes;
         }
         let mut form = Vec::new();
-        for number in self.look.referred_to() {
+        let referred_to = self.look.referred_to();
+        for &number in &referred_to {
+            self.part = Part::Chunk(number);
             let looked = self.chunk(&files, number, &mut form);
             self.note(looked);
         }
+        let all = files.numbers().into_iter();
+        for number in all.filter(|number| !referred_to.contains(number)) {
+            self.part = Part::Chunk(number);
+            self.unused_chunk(&files, number, &mut form)?;
+        }
         Ok(())
+    }
+
+    fn unused_chunk(
+        &mut self,
+        files: &ChunkFiles,
+        number: u64,
+        form: &mut Vec<u8>,
+    ) -> Result<(), LogError> {
+        match self.read_chunk(files, number, form) {
+            Ok(info) => {
+                self.checked.unused.parts += 1;
+                self.checked.unused.bytes += info.bytes;
+            }
+            Err(LogError::Damaged { path, offset, what }) => {
+                self.remark(&path, offset, format!("{what}; nothing refers to it"));
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    fn read_chunk(
+        &mut self,
+        files: &ChunkFiles,
+        number: u64,
+        form: &mut Vec<u8>,
+    ) -> Result<ChunkInfo, LogError> {
+        let info = files.info(number)?;
+        form.resize(info.bytes as usize, 0);
+        self.pass(chunk_bytes(info.bytes));
+        files.read(number, form)?;
+        Ok(info)
     }
 
     fn chunk(
@@ -318,9 +526,7 @@ impl Check<'_> {
         number: u64,
         form: &mut Vec<u8>,
     ) -> Result<(), LogError> {
-        let info = files.info(number)?;
-        form.resize(info.bytes as usize, 0);
-        files.read(number, form)?;
+        let info = self.read_chunk(files, number, form)?;
         self.checked.chunks.parts += 1;
         let looked = self.look.form(number, info, form);
         looked.map_err(|what| files.damaged(number, &what))

@@ -4,9 +4,9 @@ use crate::careless::Mistake;
 use crate::damage::{files, put, replace, written};
 use crate::process::{Commit, DATABASE, Failure, Found, Known, Process, Random, look, paths};
 use eris_disk::{Access, Disk, Lock, SimulatedDisk};
-use eris_log::{Checked, ChunkInfo, Directory, Finding, Group, LogError, Look, Origin};
+use eris_log::{Checked, ChunkInfo, Directory, Finding, Group, LogError, Look, Origin, Part};
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Puts a database together from what a check shows.
@@ -269,6 +269,7 @@ fn a_check_finds_what_is_told_when_the_database_is_opened() {
 fn what_a_crash_has_left_is_no_damage() {
     let (mut disk, mut known) = (SimulatedDisk::new(1), Known::default());
     let mut random = Random::new(7);
+    let mut remarks = 0;
     for life in 0..200 {
         let handle = Arc::new(disk.clone());
         let process = Process::start(handle, &mut known, Mistake::None, 0).unwrap();
@@ -277,9 +278,12 @@ fn what_a_crash_has_left_is_no_damage() {
             process.act(&mut known, &mut random).unwrap();
         }
         disk = disk.crash();
-        assert_eq!(findings(&disk), [], "life {life}");
+        let checked = check_with(&disk, None).unwrap().0;
+        assert_eq!(checked.findings, [], "life {life}");
+        remarks += checked.remarks.len();
     }
-    assert!(known.checkpoints > 50);
+    println!("{remarks} remarks");
+    assert!(known.checkpoints > 50 && remarks > 50);
 }
 
 #[test]
@@ -295,6 +299,68 @@ fn what_groups_and_chunks_say_is_anothers_business() {
         let path = found.path.strip_prefix(disk.root()).unwrap();
         assert!(found.what.ends_with(": a bad form") && files.contains(path));
     }
+}
+
+#[test]
+fn a_finding_says_which_commits_are_hit() {
+    let (disk, ..) = written();
+    let files = files(&disk);
+    let log = files.iter().filter(|(path, _)| path.starts_with("log"));
+    let all = log.flat_map(|(path, bytes)| groups(bytes).into_iter().map(move |at| (path, at)));
+    let all: Vec<_> = all.collect();
+    let through = |(path, at): (&PathBuf, u64)| {
+        let word = &files[path][at as usize + 16..at as usize + 24];
+        u64::from_le_bytes(word.try_into().unwrap())
+    };
+    assert!(all.len() > 4);
+    for window in all.windows(3) {
+        let &[before, at, next] = window else {
+            unreachable!("there are three");
+        };
+        let file = disk.open(at.0, Access::ReadWrite).unwrap();
+        put(&*file, b"?", at.1);
+        let found = findings(&disk).remove(0);
+        put(&*file, b"E", at.1);
+        let Part::Commits { behind, up_to } = found.part else {
+            panic!("{found:?}");
+        };
+        assert_eq!(behind.0, through(before), "{found:?}");
+        let up_to = up_to.expect("a group follows").0;
+        assert!((through(at)..=through(next)).contains(&up_to), "{found:?}");
+    }
+}
+
+#[test]
+fn a_chunk_that_nothing_refers_to_is_no_damage() {
+    let (disk, ..) = written();
+    let whole = check_with(&disk, None).unwrap().0;
+    assert_eq!(whole.remarks, []);
+    let mut dead = 0;
+    for (path, bytes) in files(&disk) {
+        let lines = bytes.chunks(64).zip((0..).step_by(64));
+        let entries = lines.filter(|(line, _)| line.starts_with(b"ECHK"));
+        for at in entries.map(|(_, at)| at) {
+            let file = disk.open(&path, Access::ReadWrite).unwrap();
+            let form = at as usize + 64;
+            put(&*file, &[bytes[form] ^ 1], form as u64);
+            let checked = check_with(&disk, None).unwrap().0;
+            put(&*file, &bytes[form..=form], form as u64);
+            match &checked.remarks[..] {
+                [] => assert_eq!(checked.findings.len(), 1),
+                [remark] => {
+                    assert_eq!(checked.findings, []);
+                    assert_eq!(checked.unused.parts, whole.unused.parts - 1);
+                    assert_eq!(
+                        (&remark.path, remark.offset),
+                        (&disk.root().join(&path), at)
+                    );
+                    dead += 1;
+                }
+                more => panic!("{more:?}"),
+            }
+        }
+    }
+    assert!(dead > 0 && dead == whole.unused.parts);
 }
 
 #[test]
