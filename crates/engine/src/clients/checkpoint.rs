@@ -14,7 +14,7 @@
 
 use super::engine::Engine;
 use crate::durability::records::{self, Columns, StoredChunk};
-use crate::durability::{Chunks, Durability, checkpoint_error};
+use crate::durability::{Chunks, Durability, Log, OpenLog, checkpoint_error};
 use crate::error::{EngineError, store_error};
 use crate::held::segment_view::FrozenSegment;
 use crate::object::data_object::DataObject;
@@ -33,7 +33,7 @@ const STRINGS: usize = 1 << 14;
 
 /// A snapshot that is being written.
 struct Writing<'a> {
-    durability: &'a Durability,
+    log: &'a Log,
     writer: SnapshotWriter,
     at: Timestamp,
     /// The chunks that it refers to.
@@ -51,21 +51,23 @@ impl Engine {
     pub(crate) async fn checkpoint(&self) -> Result<Checkpoint, EngineError> {
         let durability = self.shared().durability.as_ref();
         let durability = durability.expect("only a durable engine has a log");
-        let _one_at_a_time = durability.checkpointing.lock().await;
+        let open = durability.to_write(|| "a checkpoint".to_owned())?;
+        let _one_at_a_time = open.checkpointing.lock().await;
         let begun = Instant::now();
-        let made = self.try_checkpoint(durability, begun).await;
-        made.inspect_err(|error| durability.checkpoints.failed(error, begun.elapsed()))
+        let made = self.try_checkpoint(durability, open, begun).await;
+        made.inspect_err(|error| open.checkpoints.failed(error, begun.elapsed()))
     }
 
     async fn try_checkpoint(
         &self,
         durability: &Durability,
+        open: &OpenLog,
         begun: Instant,
     ) -> Result<Checkpoint, EngineError> {
-        let directory = durability.directory()?;
+        let directory = open.directory()?;
         let failed = |error: LogError| checkpoint_error(&error);
-        let before = durability.requests.written();
-        let start = durability.requests.new_file().await?;
+        let before = open.requests.written();
+        let start = open.requests.new_file().await?;
         // It is in the log up to there, so all that is left out of the new file is seen.
         let held = self.hold();
         let snapshot = SnapshotStart {
@@ -76,7 +78,7 @@ impl Engine {
         let disk = Arc::clone(directory.disk());
         let writer = SnapshotWriter::create(disk, database, snapshot).map_err(failed)?;
         let mut writing = Writing {
-            durability,
+            log: &open.log,
             writer,
             at: held.at(),
             referred_to: BTreeSet::new(),
@@ -100,23 +102,23 @@ impl Engine {
             chunk_bytes,
             ..
         } = writing;
-        let chunks = durability.log.chunks();
+        let chunks = open.log.chunks();
         let bytes = writer.finish().map_err(failed)?;
         chunks.writer.flush().map_err(failed)?;
         // What is newer than the snapshot, such as strings and definitions, may be in it before it is in the log.
-        durability.requests.flush().await?;
+        open.requests.flush().await?;
         let next_chunk = chunks.next_number();
         directory
             .begin_from(snapshot, start, next_chunk)
             .map_err(failed)?;
-        durability.requests.forget(before);
+        open.requests.forget(before);
         let written = Checkpoint {
             at: snapshot.at,
             rows,
             bytes,
             chunk_bytes,
         };
-        (durability.checkpoints).made(snapshot.number, written, begun.elapsed());
+        (open.checkpoints).made(snapshot.number, written, begun.elapsed());
         chunks.retain(&referred_to, snapshot.at).map_err(failed)?;
         Ok(written)
     }
@@ -210,7 +212,7 @@ impl Writing<'_> {
         let columns = match number.get() {
             Some(number) => Columns::ChunkFile(number),
             None if number.is_open() => {
-                let log = &self.durability.log;
+                let log = self.log;
                 let (failed, columns) = (|| log.failed(), columns()?);
                 self.chunk_bytes += columns.bytes() as u64;
                 let written = Chunks::write(
