@@ -21,6 +21,7 @@ Examples:
   eris --format csv < report.sql > report.csv   run a script from standard input
   eris -c '\\d t' -c '.schema t'                 commands of the prompt, \\? lists them
   eris --db sales -f schema.sql                 keep the data in the directory sales
+  eris --db sales --read-only                   only read it, beside others
   eris check sales                              look for damage in it
   eris ssb run --scale 1                        generate, load and run the Star Schema Benchmark
   ERIS_TOPOLOGY=4x2 eris                        pretend to have 4 NUMA nodes with 2 cores each
@@ -110,6 +111,10 @@ pub struct Statements {
     #[arg(long, value_name = "WHEN", default_value = "on", value_parser = synchronous, requires = "db")]
     pub synchronous: Synchronous,
 
+    /// Read what is in the directory, and change nothing there: any number of processes may do that at the same time
+    #[arg(long, requires = "db", conflicts_with = "synchronous")]
+    pub read_only: bool,
+
     /// How results are printed
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
@@ -122,6 +127,7 @@ impl Statements {
         Some(DatabaseSettings {
             directory,
             synchronous: self.synchronous,
+            read_only: self.read_only,
         })
     }
 }
@@ -420,6 +426,16 @@ mod tests {
     }
 
     #[test]
+    fn a_database_may_be_opened_for_reading_only() {
+        let database = |line| {
+            let (cli, _) = parsed(line).expect("valid");
+            cli.statements.database().expect("there is one")
+        };
+        assert!(database("eris --db sales --read-only").read_only);
+        assert!(!database("eris --db sales").read_only);
+    }
+
+    #[test]
     fn memory_has_a_unit_and_may_follow_a_command() {
         let (cli, _) = parsed("eris ssb run --memory 1.5GiB").expect("valid");
         assert_eq!(cli.memory, Some(Bytes(3 << 29)));
@@ -443,6 +459,8 @@ mod tests {
             "eris bench scan --chunk --rows 5",
             "eris bench index --part all",
             "eris bench index --zipf -1",
+            "eris --read-only",
+            "eris --db x --read-only --synchronous off",
         ] {
             let error = parsed(line).expect_err(line);
             assert_eq!(error.exit_code(), 2, "{line}");

@@ -7,9 +7,9 @@ use crate::editor::Editor;
 use crate::format::FormatError;
 use crate::interrupt::Heard;
 use crate::runner::{Flow, Runner};
+use eris_engine::DatabaseSettings;
 use rustyline::error::ReadlineError;
 use std::io::IsTerminal;
-use std::path::Path;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
@@ -26,17 +26,22 @@ pub enum ShellError {
 
 /// Reads and runs input until the user leaves.
 ///
-/// `kept_in`: where data outlives the shell.
+/// `kept_in`: where data outlives the shell, or is only read.
 pub fn run(
     runner: &mut Runner,
-    kept_in: Option<&Path>,
+    kept_in: Option<&DatabaseSettings>,
     runtime: &Runtime,
 ) -> Result<(), ShellError> {
     let mut editor = Editor::new(runner.session())?;
     forget_interrupts(runtime);
     let kept = match kept_in {
         None => "Data lives as long as this shell.".to_owned(),
-        Some(directory) => format!("Data is kept in {}.", directory.display()),
+        Some(DatabaseSettings {
+            directory,
+            read_only: true,
+            ..
+        }) => format!("Data in {} is read-only.", directory.display()),
+        Some(database) => format!("Data is kept in {}.", database.directory.display()),
     };
     println!(
         "Eris {} – \\? for help, \\q to leave. {kept}",

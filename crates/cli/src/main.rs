@@ -190,15 +190,14 @@ fn statements(
     {
         eprintln!("{}", plan::told(machine, settings.topology.is_paced()));
     }
-    let kept_in = settings.database.as_ref();
-    let kept_in = kept_in.map(|database| database.directory.clone());
+    let kept_in = settings.database.clone();
     let home = Engine::home_of_machine(settings).map_err(|error| CliError::Open(error.into()))?;
     let database = Database::open(home).map_err(CliError::Open)?;
     let footer = interactive || format.is_for_people() && io::stdout().is_terminal();
     let shown = settings::Settings::new(format, interactive);
     let mut runner = Runner::new(database.session(), shown, footer);
     let outcome = match interactive {
-        true => interactive::run(&mut runner, kept_in.as_deref(), runtime).map_err(CliError::from),
+        true => interactive::run(&mut runner, kept_in.as_ref(), runtime).map_err(CliError::from),
         false => runtime.block_on(async {
             tokio::select! {
                 biased;

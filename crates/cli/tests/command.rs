@@ -593,3 +593,58 @@ fn a_query_is_planned_for_a_machine_that_is_not_here() {
     let error = failure(&plan("nowhere.toml"), 1);
     assert!(error.contains("known by name are"), "{error}");
 }
+
+#[test]
+fn many_processes_read_a_database_or_one_writes() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let db = directory.path().join("sales");
+    let db = db.to_str().expect("UTF-8");
+    // Nothing is made where there is nothing to read.
+    let error = failure(&run(&["--db", db, "--read-only", "-c", "SELECT 1"]), 1);
+    assert!(error.contains("has no Eris database"), "{error}");
+    assert!(!std::path::Path::new(db).exists());
+    let made = "CREATE TABLE t (i INTEGER PRIMARY KEY); INSERT INTO t VALUES (1), (2)";
+    stdout(&run(&["--db", db, "-c", made]));
+    let sum = [
+        "--db",
+        db,
+        "--format",
+        "csv",
+        "-c",
+        "SELECT sum(i) AS s FROM t",
+    ];
+    let sum_only_read = [&["--read-only"], &sum[..]].concat();
+    // Another process, which ends with its input. It has the database open once it has answered.
+    let other = |arguments: &[&str]| {
+        let mut command = eris(arguments);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("eris starts");
+        let mut input = child.stdin.take().expect("piped");
+        input
+            .write_all(b"SELECT 'open' AS state;\n")
+            .expect("it reads");
+        let mut output = BufReader::new(child.stdout.take().expect("piped"));
+        let mut line = String::new();
+        while !line.contains("open") {
+            line.clear();
+            assert_ne!(output.read_line(&mut line).expect("it writes"), 0);
+        }
+        (child, input, output)
+    };
+    let (mut reader, input, _output) = other(&["--db", db, "--read-only", "--format", "csv"]);
+    assert_eq!(stdout(&run(&sum_only_read)), "s\n3\n");
+    let error = failure(&run(&sum), 1);
+    assert!(error.contains("open for reading"), "{error}");
+    drop(input);
+    assert!(reader.wait().expect("it ends").success());
+    let write = ["--db", db, "--read-only", "-c", "DELETE FROM t WHERE i = 1"];
+    let error = failure(&run(&write), 1);
+    assert!(error.contains("open for reading only"), "{error}");
+    assert!(error.contains("without --read-only"), "{error}");
+    let (mut writer, input, _output) = other(&["--db", db, "--format", "csv"]);
+    let error = failure(&run(&sum_only_read), 1);
+    assert!(error.contains(&writer.id().to_string()), "{error}");
+    drop(input);
+    assert!(writer.wait().expect("it ends").success());
+    assert_eq!(stdout(&run(&sum)), "s\n3\n");
+}

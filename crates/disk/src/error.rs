@@ -158,8 +158,8 @@ pub enum Reason {
 pub enum Holder {
     /// The one that writes, and its process if it has left its number.
     Writer(Option<u32>),
-    /// Some that read.
-    Readers,
+    /// Processes that read; one of them, if the system tells.
+    Readers(Option<u32>),
 }
 
 impl Reason {
@@ -225,7 +225,11 @@ impl fmt::Display for Holder {
             Holder::Writer(None) => f.write_str(
                 "another process has the database open for writing; wait until it has ended, or end it",
             ),
-            Holder::Readers => f.write_str(
+            Holder::Readers(Some(pid)) => write!(
+                f,
+                "process {pid} has the database open for reading, and perhaps others do; wait until they have ended"
+            ),
+            Holder::Readers(None) => f.write_str(
                 "other processes have the database open for reading; wait until they have ended",
             ),
         }

@@ -73,10 +73,11 @@ fn a_second_process_is_told_the_first_and_a_killed_one_leaves_nothing_behind() {
 
     // The number of the killed one is still in the file. It is not taken for the one of those that read now.
     let (mut child, _output) = holder(directory.path(), "shared");
-    assert_eq!(
-        reason(&disk, Lock::Exclusive),
-        Reason::Locked(Holder::Readers)
-    );
+    // Not every system tells who reads.
+    let Reason::Locked(Holder::Readers(told)) = reason(&disk, Lock::Exclusive) else {
+        panic!("somebody reads");
+    };
+    assert!(told.is_none_or(|pid| pid == child.id()), "{told:?}");
     drop(disk.lock(Path::new(LOCK), Lock::Shared).unwrap());
     child.kill().unwrap();
     child.wait().unwrap();
@@ -104,10 +105,8 @@ fn one_writes_or_many_read() {
         assert_eq!(lock(Lock::Shared).unwrap_err().reason, here);
         drop(writer);
         let readers = [lock(Lock::Shared).unwrap(), lock(Lock::Shared).unwrap()];
-        assert_eq!(
-            lock(Lock::Exclusive).unwrap_err().reason,
-            Reason::Locked(Holder::Readers)
-        );
+        let denied = lock(Lock::Exclusive).unwrap_err().reason;
+        assert!(matches!(denied, Reason::Locked(Holder::Readers(_))));
         drop(readers);
         let _writer = lock(Lock::Exclusive).unwrap();
     }

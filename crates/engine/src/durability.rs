@@ -10,6 +10,8 @@
 //! to no commit, such as new strings, is said before any commit that builds on it. So it is in the same group, or an
 //! earlier one.
 //!
+//! A database that is open for reading only has no log, and so no log buffers: what was read is as in memory.
+//!
 //! Rows are stored as they were encoded. What an owner does between commits is not said: merging, garbage collection,
 //! key orders, indexes. It follows from the rows.
 
@@ -26,7 +28,7 @@ pub(crate) use chunks::Chunks;
 pub(crate) use log::{Denied, Log};
 pub(crate) use log_thread::{Flusher, LogThread};
 pub(crate) use requests::Requests;
-pub(crate) use state::Durability;
+pub(crate) use state::{Durability, Open, OpenLog, OpenToRead};
 
 use crate::error::EngineError;
 use crate::settings::Synchronous;

@@ -64,7 +64,10 @@ impl Home for Engine {
     }
 
     fn drop_object(&self, object: ObjectId) -> BoxFuture<'_, Result<(), HomeError>> {
-        Box::pin(self.drop(object))
+        Box::pin(async move {
+            self.object(object)?.check_writable()?;
+            self.drop(object).await
+        })
     }
 
     fn hold(&self) -> HeldSnapshot {

@@ -21,8 +21,11 @@ pub struct Settings {
 /// A database on a disk.
 #[derive(Clone, Debug)]
 pub struct DatabaseSettings {
-    /// Its directory. It is made if it is not there.
+    /// Its directory. It is made if it is not there, unless it is opened for reading only.
     pub directory: PathBuf,
     /// When commits are durable.
     pub synchronous: Synchronous,
+    /// Whether it is opened for reading only, as any number of processes may do at the same time. Nothing is changed
+    /// on the disk. What ends with the process can be written.
+    pub read_only: bool,
 }

@@ -17,10 +17,18 @@ use eris_numa::{HugePages, Topology};
 use eris_types::{AeuId, ColumnId, ObjectId};
 use futures::executor::block_on;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-fn open(directory: &Path, (nodes, cores): (u16, u16)) -> Result<Engine, EngineError> {
+fn open(directory: &Path, topology: (u16, u16)) -> Result<Engine, EngineError> {
+    open_for(directory, topology, false)
+}
+
+fn open_for(
+    directory: &Path,
+    (nodes, cores): (u16, u16),
+    read_only: bool,
+) -> Result<Engine, EngineError> {
     Engine::start(Settings {
         topology: Topology::fake(nodes, cores),
         huge_pages: HugePages::Never,
@@ -28,6 +36,7 @@ fn open(directory: &Path, (nodes, cores): (u16, u16)) -> Result<Engine, EngineEr
         database: Some(DatabaseSettings {
             directory: directory.to_owned(),
             synchronous: Synchronous::On,
+            read_only,
         }),
     })
 }
@@ -314,10 +323,117 @@ fn more_than_the_memory_is_an_error() {
         database: Some(DatabaseSettings {
             directory: directory.path().to_owned(),
             synchronous: Synchronous::On,
+            read_only: false,
         }),
     });
     let error = error.unwrap_err().to_string();
     assert!(error.contains("memory"), "{error}");
     let engine = open(directory.path(), (1, 1)).unwrap();
     assert_eq!(engine.row_count(heap).unwrap(), 400_000);
+}
+
+/// The bytes of all files of a database.
+fn bytes_of(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => found.extend(bytes_of(&path)),
+            false => drop(found.insert(path.clone(), std::fs::read(&path).unwrap())),
+        }
+    }
+    found
+}
+
+#[test]
+fn a_database_that_is_open_for_reading_only_denies_every_write() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    let rows: Rows = (0..1000).map(|i| (i, Some(format!("row {i}")))).collect();
+    let (keyed, heap) = {
+        let engine = open(path, (1, 2)).unwrap();
+        let create = |definition| block_on(Home::create(&engine, definition)).unwrap();
+        let keyed = create(definition("keyed", vec![ColumnId(0)]));
+        let heap = create(definition("heap", vec![]));
+        for object in [keyed, heap] {
+            let mut writer = engine.writer(object).unwrap();
+            block_on(writer.append(batch(&rows))).unwrap();
+            block_on(writer.commit()).unwrap();
+        }
+        (keyed, heap)
+    };
+    let before = bytes_of(path);
+    let engines = [(1, 1), (2, 2)].map(|topology| open_for(path, topology, true).unwrap());
+    for engine in &engines {
+        for object in [keyed, heap] {
+            assert_eq!(
+                rows_of(&collect(engine, fragment(engine, object, all_rows()), 2).unwrap()),
+                rows
+            );
+            let denied = |what: &str, error: EngineError| {
+                assert!(
+                    matches!(error, HomeError::ReadOnly { .. }),
+                    "{what}: {error}"
+                );
+            };
+            denied("add", Home::add(engine, &[object]).unwrap_err());
+            denied(
+                "change",
+                block_on(Home::change(engine, &[object])).unwrap_err(),
+            );
+            denied("drop", block_on(engine.drop_object(object)).unwrap_err());
+        }
+        let denied = |done: Result<(), EngineError>| {
+            let error = done.unwrap_err();
+            assert!(matches!(error, HomeError::ReadOnly { .. }), "{error}");
+        };
+        let one = batch(&vec![(5, None)]);
+        let key: ArrayRef = Arc::new(Int64Array::from(vec![5]));
+        let mut client = engine.rows(keyed).unwrap();
+        let found = block_on(client.get(&[Arc::clone(&key)], &[ColumnId(0)])).unwrap();
+        assert_eq!(found.rows.num_rows(), 1);
+        denied(block_on(client.put(one.clone())).map(drop));
+        denied(block_on(client.insert(one.clone())).map(drop));
+        denied(block_on(client.remove(&[Arc::clone(&key)])).map(drop));
+        denied(block_on(client.put_if_unchanged(&found, one.clone())).map(drop));
+        denied(block_on(client.remove_if_unchanged(&found)).map(drop));
+        let mut changes = engine.row_changes().unwrap();
+        denied(changes.insert(keyed, one.clone()));
+        denied(changes.replace(keyed, &found, None));
+        denied(changes.exchange(keyed, &[key], Some(one)));
+        denied(block_on(Home::create(engine, definition("new", vec![]))).map(drop));
+        let change = || vec![DefinitionChange::IsGone("table t".to_owned())];
+        let definitions = Home::definitions(engine).unwrap();
+        denied(block_on(definitions.store(change())));
+        denied(definitions.note(change()));
+        let durability = Home::durability(engine).unwrap();
+        assert!(durability.is_read_only());
+        denied(block_on(durability.checkpoint()).map(drop));
+        // What ends with the process is written as ever.
+        let temporary = ObjectDefinition {
+            is_temporary: true,
+            ..definition("temporary", vec![ColumnId(0)])
+        };
+        let temporary = block_on(Home::create(engine, temporary)).unwrap();
+        let mut writer = engine.writer(temporary).unwrap();
+        block_on(writer.append(batch(&rows))).unwrap();
+        block_on(writer.commit()).unwrap();
+        assert_eq!(engine.row_count(temporary).unwrap(), 1000);
+        block_on(engine.drop_object(temporary)).unwrap();
+        assert_eq!(
+            rows_of(&collect(engine, fragment(engine, keyed, all_rows()), 2).unwrap()),
+            rows
+        );
+    }
+    let error = open(path, (1, 1)).unwrap_err().to_string();
+    assert!(error.contains("open for reading"), "{error}");
+    drop(engines);
+    assert_eq!(bytes_of(path), before);
+    let writer = open(path, (1, 1)).unwrap();
+    let error = open_for(path, (1, 1), true).unwrap_err().to_string();
+    assert!(error.contains(&std::process::id().to_string()), "{error}");
+    drop(writer);
+    let nothing = path.join("nothing");
+    assert!(open_for(&nothing, (1, 1), true).is_err());
+    assert!(!nothing.exists());
 }

@@ -47,8 +47,12 @@ impl fmt::Display for Synchronous {
 pub struct DurabilityStatus {
     /// Where all is.
     pub directory: PathBuf,
-    /// The log.
-    pub log: LogStatus,
+    /// All commits up to this one have taken effect.
+    pub applied: Timestamp,
+    /// All commits up to this one are on the disk.
+    pub durable: Timestamp,
+    /// The log. `None`: it is not written, for the database is open for reading only.
+    pub log: Option<LogStatus>,
     /// The snapshot behind which the log begins. `None`: there is none, or the log was closed.
     pub snapshot: Option<SnapshotStatus>,
     /// The last checkpoint of this process that has failed, if none was made since.
@@ -62,10 +66,6 @@ pub struct DurabilityStatus {
 pub struct LogStatus {
     /// When commits are durable.
     pub synchronous: Synchronous,
-    /// All commits up to this one have taken effect.
-    pub applied: Timestamp,
-    /// All commits up to this one are on the disk.
-    pub durable: Timestamp,
     /// Groups that this process has written.
     pub groups: u64,
     /// Bytes of these.
@@ -135,7 +135,7 @@ pub struct DurableFile {
     pub path: PathBuf,
     /// Its length. A log file has its full length from the beginning.
     pub bytes: u64,
-    /// Of a chunk file, the bytes of chunks that something refers to.
+    /// Of a chunk file that is open for writing, the bytes of chunks that something refers to.
     pub live_bytes: Option<u64>,
 }
 
@@ -154,11 +154,14 @@ pub enum DurableFileKind {
 
 /// A home that outlives its process.
 pub trait Durability: Send + Sync {
+    /// Whether it is open for reading only: then all that would outlive the process is [denied](HomeError::ReadOnly).
+    fn is_read_only(&self) -> bool;
+
     /// Writes a snapshot of all that is durable in the place of the log before it. It blocks while files are written;
     /// no statement waits for it.
     ///
     /// # Errors
-    /// The disk has no room, or has failed: all is in the log, as before.
+    /// The disk has no room, or has failed: all is in the log, as before. Or it is open for reading only.
     fn checkpoint(&self) -> BoxFuture<'_, Result<Checkpoint, HomeError>>;
 
     /// Writes all that is visible into an empty directory, as a database of its own, which can be opened like this one.

@@ -170,6 +170,12 @@ pub enum HomeError {
         /// Why.
         reason: String,
     },
+    /// The database was opened for reading only.
+    #[error("{what} cannot be written: the database is open for reading only")]
+    ReadOnly {
+        /// What was to be written.
+        what: String,
+    },
     /// The files of the database cannot be listed.
     #[error("the files of the database cannot be listed: {reason}")]
     Files {

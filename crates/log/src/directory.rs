@@ -51,6 +51,7 @@ use crate::writer::{LogSettings, LogWriter};
 use eris_disk::{Disk, HeldLock, Lock};
 use eris_types::Timestamp;
 use found::{has_been_in_use, has_manifest, lock, without_manifest};
+use listed::list_files;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -111,6 +112,19 @@ impl Directory {
     /// What the database consists of. `None`: a new one will be made here.
     pub fn manifest(&self) -> Option<Manifest> {
         self.manifest
+    }
+
+    /// Where its files are.
+    pub fn disk(&self) -> &Arc<dyn Disk> {
+        &self.disk
+    }
+
+    /// The files that are there, by kind and number.
+    ///
+    /// # Errors
+    /// The disk cannot list them.
+    pub fn files(&self) -> Result<Vec<ListedFile>, LogError> {
+        list_files(&*self.disk)
     }
 
     /// The chunk files of the database. A new one has none.

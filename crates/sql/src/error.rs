@@ -308,6 +308,9 @@ fn is_offset_overflow(text: &str) -> bool {
 const MORE_MEMORY: &str =
     "raise memory_limit (or start with --memory), or drop tables that are not needed";
 
+const OPEN_TO_WRITE: &str = "open it without --read-only to change it; \
+     temporary tables can be made and written";
+
 impl From<Told> for SqlError {
     fn from(told: Told) -> Self {
         Self::new(told.kind).with_hint(told.hint)
@@ -356,7 +359,11 @@ impl From<HomeError> for SqlError {
         if let HomeError::Fragment(error) = error {
             return error.into();
         }
-        let hint = matches!(error, HomeError::OutOfMemory { .. }).then_some(MORE_MEMORY);
+        let hint = match &error {
+            HomeError::OutOfMemory { .. } => Some(MORE_MEMORY),
+            HomeError::ReadOnly { .. } => Some(OPEN_TO_WRITE),
+            _ => None,
+        };
         Self::new(SqlErrorKind::Home(Arc::new(error))).with_hint(hint)
     }
 }

@@ -138,7 +138,8 @@ impl Setting {
         else {
             unreachable!("called for settings of the database only");
         };
-        let log = context.catalog.log().filter(|_| is_kept);
+        // Where nothing can be kept it is set for this process.
+        let log = (context.catalog.log()).filter(|log| is_kept && !log.is_read_only());
         let Some(log) = log else {
             return set(context, value);
         };

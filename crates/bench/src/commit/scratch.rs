@@ -47,6 +47,7 @@ impl Scratch {
         let database = DatabaseSettings {
             directory: made.path().to_owned(),
             synchronous,
+            read_only: false,
         };
         Ok(Scratch {
             settings: Settings {

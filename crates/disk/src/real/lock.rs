@@ -44,7 +44,9 @@ pub(super) fn take(whole: &Path, lock: Lock) -> Result<RealLock, Reason> {
             return Err(Reason::Locked(Holder::Writer(holder(&fd))));
         }
         if !try_lock(&fd, FlockOperation::NonBlockingLockExclusive)? {
-            return Err(Reason::Locked(Holder::Readers));
+            // Ours is none of those that are told.
+            let _ = fs::flock(&fd, FlockOperation::Unlock);
+            return Err(Reason::Locked(Holder::Readers(reader(&fd))));
         }
     }
     let taken = RealLock { fd, lock };
@@ -66,6 +68,24 @@ fn holder(fd: &OwnedFd) -> Option<u32> {
     let mut text = [0; 16];
     let bytes = io::pread(fd, &mut text, 0).ok()?;
     read_pid(&text[..bytes])
+}
+
+/// A process that reads. It has left nothing in the file, but the system may tell.
+fn reader(fd: &OwnedFd) -> Option<u32> {
+    let file = fs::fstat(fd).ok()?;
+    let (major, minor) = (fs::major(file.st_dev), fs::minor(file.st_dev));
+    let place = format!("{major:02x}:{minor:02x}:{}", file.st_ino);
+    let locks = std::fs::read_to_string("/proc/locks").ok()?;
+    let mut readers = locks.lines().filter_map(|line| {
+        // 1: FLOCK  ADVISORY  READ 4711 fe:00:9978242 0 EOF
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words[..] {
+            [_, "FLOCK", _, "READ", pid, at, ..] if at == place => pid.parse().ok(),
+            _ => None,
+        }
+    });
+    // The system gives those of other containers no number.
+    readers.find(|pid| *pid > 0)
 }
 
 impl RealLock {

@@ -281,7 +281,7 @@ impl State {
         let locks = self.locks.entry(inode).or_default();
         match lock {
             _ if locks.writer.is_some() => Err(Reason::Locked(Holder::Writer(locks.writer))),
-            Lock::Exclusive if locks.readers > 0 => Err(Reason::Locked(Holder::Readers)),
+            Lock::Exclusive if locks.readers > 0 => Err(Reason::Locked(Holder::Readers(None))),
             Lock::Exclusive => {
                 locks.writer = Some(pid);
                 Ok(())

@@ -15,7 +15,9 @@
 mod writing;
 
 use super::engine::Engine;
-use crate::durability::{Chunks, Durability, StorageSettings, any_database, checkpoint_error};
+use crate::durability::{
+    Chunks, Durability, OpenLog, StorageSettings, any_database, checkpoint_error,
+};
 use crate::error::EngineError;
 use crate::protocol::objects::Freeze;
 use crate::settings::Synchronous;
@@ -47,20 +49,22 @@ impl Engine {
     /// The disk has no room, or has failed: the log stays as long as it was. An owner has panicked.
     pub(crate) async fn checkpoint(&self) -> Result<Checkpoint, EngineError> {
         let durability = self.outliving();
-        let _one_at_a_time = durability.checkpointing.lock().await;
+        let open = durability.to_write(|| "a checkpoint".to_owned())?;
+        let _one_at_a_time = open.checkpointing.lock().await;
         let begun = Instant::now();
-        let made = self.try_checkpoint(durability, begun).await;
-        made.inspect_err(|error| durability.checkpoints.failed(error, begun.elapsed()))
+        let made = self.try_checkpoint(durability, open, begun).await;
+        made.inspect_err(|error| open.checkpoints.failed(error, begun.elapsed()))
     }
 
     async fn try_checkpoint(
         &self,
         durability: &Durability,
+        open: &OpenLog,
         begun: Instant,
     ) -> Result<Checkpoint, EngineError> {
-        let directory = durability.directory()?;
-        let before = durability.requests.written();
-        let start = durability.requests.new_file().await?;
+        let directory = open.directory()?;
+        let before = open.requests.written();
+        let start = open.requests.new_file().await?;
         // It is in the log up to there, so all that is left out of the new file is seen.
         let held = self.hold();
         let snapshot = SnapshotStart {
@@ -69,7 +73,7 @@ impl Engine {
         };
         let database = directory.manifest().database;
         let disk = Arc::clone(directory.disk());
-        let chunks = durability.log.chunks();
+        let chunks = open.log.chunks();
         let mut writing = self.writing(
             SnapshotWriter::create(disk, database, snapshot).map_err(failed)?,
             snapshot.at,
@@ -88,14 +92,14 @@ impl Engine {
         let bytes = writer.finish().map_err(failed)?;
         chunks.writer.flush().map_err(failed)?;
         // What is newer than the snapshot, such as strings and definitions, may be in it before it is in the log.
-        durability.requests.flush().await?;
+        open.requests.flush().await?;
         let next_chunk = chunks.next_number();
         directory
             .begin_from(snapshot, start, next_chunk)
             .map_err(failed)?;
-        durability.requests.forget(before);
+        open.requests.forget(before);
         let made = written.checkpoint(snapshot.at, bytes);
-        (durability.checkpoints).made(snapshot.number, made, begun.elapsed());
+        (open.checkpoints).made(snapshot.number, made, begun.elapsed());
         let retained = chunks.retain(&written.referred_to, snapshot.at);
         retained.map_err(|error| {
             self.shared().sequencer.fail(&error.to_string());

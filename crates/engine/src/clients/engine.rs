@@ -1,7 +1,7 @@
 //! The engine: data objects by number, and what statements share.
 
 use super::client::Client;
-use super::foundation::{Found, FoundState, Foundation, open};
+use super::foundation::{Found, FoundState, Foundation, open, open_to_read};
 use super::shared::EngineState;
 use crate::durability::StorageSettings;
 use crate::error::EngineError;
@@ -65,14 +65,12 @@ impl Engine {
             }
             Some(database) => {
                 let disk = Arc::new(RealDisk::new(&database.directory));
-                let opened = open(
-                    disk,
-                    topology,
-                    memory,
-                    settings.huge_pages,
-                    StorageSettings::of_machine(database.synchronous),
-                )?;
-                opened.start()?
+                let storage = StorageSettings::of_machine(database.synchronous);
+                let huge_pages = settings.huge_pages;
+                match database.read_only {
+                    true => open_to_read(disk, topology, memory, huge_pages, storage.threads)?,
+                    false => open(disk, topology, memory, huge_pages, storage)?.start()?,
+                }
             }
         };
         let Found { owners, shared } = found;
@@ -141,15 +139,15 @@ impl Engine {
         let Some(durability) = durability.filter(|_| !is_temporary) else {
             return self.create_with_key(&name, schema, partitioning, &key);
         };
+        let open = durability.to_write(|| format!("table {name}"))?;
         let id = self.next_object();
         let aeus = self.shared.topology.aeus().len();
         let object = DataObject::new(id, &name, schema, partitioning, &key, aeus)?;
         let stored = object.stored();
-        let room = durability.room_for_object(&stored).await?;
+        let room = open.room_for_object(&stored).await?;
         // A checkpoint in between has it by one or the other.
-        self.shared
-            .add_object(object.durable(durability.log.clone()));
-        durability.say_object(&stored, room);
+        self.shared.add_object(object.durable(open.log.clone()));
+        open.say_object(&stored, room);
         Ok(id)
     }
 

@@ -2,8 +2,8 @@
 //! a database.
 
 use crate::durability::{
-    Chunks, Durability, Flusher, Log, LogThread, Requests, StorageSettings, any_database,
-    open_error,
+    Chunks, Durability, Flusher, Log, LogThread, Open, OpenLog, OpenToRead, Requests,
+    StorageSettings, any_database, open_error,
 };
 use crate::error::EngineError;
 use crate::object::data_object::DataObject;
@@ -13,7 +13,7 @@ use crate::sequencer::{Sequencer, first_way};
 use crate::settings::Synchronous;
 use crate::tasks::owner::Owner;
 use eris_disk::{Disk, Lock};
-use eris_log::{Directory, Group, LogError, LogWriter, OpenDatabase, Origin};
+use eris_log::{ChunkFiles, Directory, Group, LogError, LogRead, LogWriter, OpenDatabase, Origin};
 use eris_numa::{HugePages, Memory, Topology};
 use eris_types::{AeuId, ObjectId, Timestamp};
 use std::sync::Arc;
@@ -41,7 +41,8 @@ pub(crate) struct Found {
 
 /// What an AEU of a durable engine has at the start.
 pub(crate) struct FoundOwner {
-    log: Log,
+    /// `None`: nothing is written.
+    log: Option<Log>,
     restored: RestoredOwner,
 }
 
@@ -92,12 +93,76 @@ impl Foundation {
             Arc::clone(&self.remote),
         );
         if let Some(found) = found {
-            owner.log = Some(found.log);
+            owner.log = found.log;
             owner.partitions = found.restored.partitions;
             owner.numberings = found.restored.numberings;
         }
         owner
     }
+}
+
+/// What was read of a database. Nothing of it has been changed.
+struct ReadBack {
+    directory: Directory,
+    files: ChunkFiles,
+    recovery: Recovery,
+    read: Option<LogRead>,
+    /// Bytes of the log.
+    logged: u64,
+    /// Where it is, for messages.
+    place: Arc<str>,
+}
+
+impl ReadBack {
+    /// Reads the database on a disk, with so many threads.
+    ///
+    /// # Errors
+    /// It is open already, damaged, or larger than the memory.
+    fn new(
+        disk: Arc<dyn Disk>,
+        lock: Lock,
+        topology: &Arc<Topology>,
+        memory: &Memory,
+        threads: usize,
+    ) -> Result<Self, EngineError> {
+        let place: Arc<str> = disk.root().display().to_string().into();
+        let told = |error: LogError| open_error(&error);
+        let at_place = |error| at_place(&place, error);
+        let directory = Directory::open(disk, lock, any_database()).map_err(told)?;
+        let files = directory.chunk_files().map_err(told)?;
+        let mut recovery = Recovery::new(topology, memory, files.clone(), threads);
+        let mut logged = 0;
+        let take = |origin, group: Group| {
+            if origin == Origin::Log {
+                logged += group.bytes();
+            }
+            (recovery.take(origin, &group)).map_err(OpenError::Engine)
+        };
+        let read = directory.read(take).map_err(|error| match error {
+            OpenError::Log(error) => open_error(&error),
+            OpenError::Engine(error) => at_place(error),
+        })?;
+        recovery.finish().map_err(at_place)?;
+        Ok(ReadBack {
+            directory,
+            files,
+            recovery,
+            read,
+            logged,
+            place,
+        })
+    }
+
+    /// The newest commit.
+    fn last(&self) -> Timestamp {
+        let read = self.read.as_ref();
+        read.map_or(Timestamp::ZERO, |read| read.end.through)
+    }
+}
+
+/// An error of a database, and where that is.
+fn at_place(place: &str, error: EngineError) -> EngineError {
+    EngineError::Open(format!("{place}: {error}"))
 }
 
 /// Opens the database on a disk, or makes one there.
@@ -111,27 +176,16 @@ pub(crate) fn open(
     huge_pages: HugePages,
     storage: StorageSettings,
 ) -> Result<Opened, EngineError> {
-    let place: Arc<str> = disk.root().display().to_string().into();
-    let told = |error: LogError| open_error(&error);
-    let at_place = |error| EngineError::Open(format!("{place}: {error}"));
-    let directory = Directory::open(disk, Lock::Exclusive, any_database()).map_err(told)?;
-    let files = directory.chunk_files().map_err(told)?;
-    let mut recovery = Recovery::new(&topology, &memory, files.clone(), storage.threads);
-    let mut logged = 0;
-    let take = |origin, group: Group| {
-        if origin == Origin::Log {
-            logged += group.bytes();
-        }
-        (recovery.take(origin, &group)).map_err(OpenError::Engine)
-    };
-    let read = directory.read(take).map_err(|error| match error {
-        OpenError::Log(error) => open_error(&error),
-        OpenError::Engine(error) => at_place(error),
-    })?;
-    recovery.finish().map_err(at_place)?;
-    let last = read
-        .as_ref()
-        .map_or(Timestamp::ZERO, |read| read.end.through);
+    let back = ReadBack::new(disk, Lock::Exclusive, &topology, &memory, storage.threads)?;
+    let last = back.last();
+    let ReadBack {
+        directory,
+        files,
+        recovery,
+        read,
+        logged,
+        place,
+    } = back;
     // Each opening leaves a file, however little is in it.
     let files_of_log = read.as_ref().map_or(0, |read| read.files.len() as u64);
     let of_files = storage.checkpoint_bytes / FILES * files_of_log.min(FILES);
@@ -145,7 +199,7 @@ pub(crate) fn open(
         buffers,
         chunks,
         chunk_buffer,
-    } = opened.map_err(told)?;
+    } = opened.map_err(|error| open_error(&error))?;
     let foundation = Foundation::new(topology, memory, huge_pages, last);
     let sequencer = &foundation.sequencer;
     let requests = Arc::new(Requests::new(
@@ -170,19 +224,21 @@ pub(crate) fn open(
         definitions,
         next_object,
         owners,
-    } = recovery.restore(&logs).map_err(at_place)?;
+    } = (recovery.restore(&logs)).map_err(|error| at_place(&place, error))?;
     let ids = objects.iter().map(|object| object.id);
     let of_clients = logs.pop().expect("that of clients");
-    let durability = Durability::new(
+    let open = OpenLog::new(
         of_clients,
         Arc::clone(&requests),
         directory,
         storage.synchronous,
-        definitions,
-        ids,
     );
+    let durability = Durability::new(Open::ToWrite(open), place, definitions, ids);
     let owners = logs.into_iter().zip(owners);
-    let owners = owners.map(|(log, restored)| FoundOwner { log, restored });
+    let owners = owners.map(|(log, restored)| FoundOwner {
+        log: Some(log),
+        restored,
+    });
     let found = Found {
         owners: owners.collect(),
         shared: Some(FoundState {
@@ -199,6 +255,51 @@ pub(crate) fn open(
         requests,
         synchronous: storage.synchronous,
     })
+}
+
+/// Opens the database on a disk for reading only. Nothing is changed there, now or later.
+///
+/// # Errors
+/// There is none, another process writes it, or as [`open`].
+pub(crate) fn open_to_read(
+    disk: Arc<dyn Disk>,
+    topology: Arc<Topology>,
+    memory: Memory,
+    huge_pages: HugePages,
+    threads: usize,
+) -> Result<(Foundation, Found), EngineError> {
+    let back = ReadBack::new(disk, Lock::Shared, &topology, &memory, threads)?;
+    let last = back.last();
+    let ReadBack {
+        directory,
+        recovery,
+        place,
+        ..
+    } = back;
+    let Restored {
+        objects,
+        definitions,
+        next_object,
+        owners,
+    } = (recovery.restore(&[])).map_err(|error| at_place(&place, error))?;
+    let ids = objects.iter().map(|object| object.id);
+    let open = Open::ToRead(OpenToRead::new(directory, last));
+    let durability = Durability::new(open, place, definitions, ids);
+    let owners = owners.into_iter();
+    let owners = owners.map(|restored| FoundOwner {
+        log: None,
+        restored,
+    });
+    let found = Found {
+        owners: owners.collect(),
+        shared: Some(FoundState {
+            objects,
+            next_object,
+            durability,
+        }),
+    };
+    let foundation = Foundation::new(topology, memory, huge_pages, last);
+    Ok((foundation, found))
 }
 
 impl Opened {

@@ -69,7 +69,7 @@ impl Engine {
         to: AeuId,
         rows: u64,
     ) -> Result<Moved, EngineError> {
-        let mut writer = self.changer(id).await?;
+        let mut writer = self.mover(id).await?;
         assert!(
             !writer.object().is_ranged_by_key(),
             "rows with a key are moved by ranges of it"

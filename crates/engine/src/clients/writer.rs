@@ -46,6 +46,7 @@ impl Engine {
     /// until then others change rows while its own are being written.
     pub fn writer(&self, id: ObjectId) -> Result<Writer, EngineError> {
         let object = self.shared().object(id)?;
+        object.check_writable()?;
         let write_lock = match object.key.is_empty() {
             true => WriterLock::None,
             false => WriterLock::AtCommit,
@@ -63,6 +64,12 @@ impl Engine {
     /// done, in the order in which they asked. What it reads from then on it finds as it will be when it commits, but
     /// for rows that others add.
     pub async fn changer(&self, id: ObjectId) -> Result<Writer, EngineError> {
+        self.shared().object(id)?.check_writable()?;
+        self.mover(id).await
+    }
+
+    /// The same for rows that only get another owner: they stay the same rows.
+    pub(crate) async fn mover(&self, id: ObjectId) -> Result<Writer, EngineError> {
         let object = self.shared().object(id)?;
         let write_lock = WriterLock::Held(self.shared().write_lock(&object).await);
         let client = self.shared().client()?;

@@ -120,11 +120,6 @@ impl Log {
         self.buffer.push_with_chunks(Entry { at, body, room });
     }
 
-    /// Where it is.
-    pub fn directory(&self) -> &str {
-        &self.directory
-    }
-
     /// The chunk files.
     pub fn chunks(&self) -> &Arc<Chunks> {
         &self.chunks

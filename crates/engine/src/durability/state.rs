@@ -9,13 +9,25 @@ use crate::error::EngineError;
 use crate::settings::Synchronous;
 use eris_atomics::Lock;
 use eris_home::{Definition, DefinitionChange};
-use eris_log::{OpenDirectory, Purpose, ReservedRoom};
+use eris_log::{Directory, OpenDirectory, Purpose, ReservedRoom};
 use eris_types::{ObjectId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// What definitions are called in messages.
 const DEFINITION: &str = "a definition";
+
+/// What was found when the database was opened, and the way to its files.
+#[derive(Debug)]
+pub(crate) struct Durability {
+    pub(super) open: Open,
+    /// The directory, for messages.
+    pub(super) place: Arc<str>,
+    /// All definitions. A checkpoint has what is here, whether or not the log has it yet. So they are here first.
+    definitions: Lock<Defined>,
+    /// Recovered objects that no definition has reopened yet.
+    unopened: Lock<BTreeSet<ObjectId>>,
+}
 
 /// All definitions.
 #[derive(Debug)]
@@ -25,9 +37,26 @@ struct Defined {
     version: u64,
 }
 
-/// The log as clients use it, and what was found when the database was opened.
+/// What the directory is open for.
 #[derive(Debug)]
-pub(crate) struct Durability {
+#[expect(clippy::large_enum_variant, reason = "there is one in an engine")]
+pub(crate) enum Open {
+    ToWrite(OpenLog),
+    ToRead(OpenToRead),
+}
+
+/// A directory from which all was read.
+#[derive(Debug)]
+pub(crate) struct OpenToRead {
+    /// `None` once it is closed: somebody may write there.
+    pub(super) directory: Lock<Option<Directory>>,
+    /// Up to where it was read.
+    pub(super) through: Timestamp,
+}
+
+/// The log as clients use it.
+#[derive(Debug)]
+pub(crate) struct OpenLog {
     pub log: Log,
     pub requests: Arc<Requests>,
     /// Held by whoever makes a checkpoint.
@@ -36,49 +65,38 @@ pub(crate) struct Durability {
     pub(super) synchronous: Synchronous,
     /// `None` once the log is closed: somebody else may open it.
     pub(super) directory: Lock<Option<OpenDirectory>>,
-    /// All definitions. A checkpoint has what is here, whether or not the log has it yet. So they are here first.
-    definitions: Lock<Defined>,
-    /// Recovered objects that no definition has reopened yet.
-    unopened: Lock<BTreeSet<ObjectId>>,
     /// `None` where a test steps the log, and once it is closed.
     thread: Lock<Option<LogThread>>,
 }
 
-impl Durability {
+impl OpenToRead {
+    pub fn new(directory: Directory, through: Timestamp) -> Self {
+        OpenToRead {
+            directory: Lock::new(Some(directory)),
+            through,
+        }
+    }
+}
+
+impl OpenLog {
     pub fn new(
         log: Log,
         requests: Arc<Requests>,
         directory: OpenDirectory,
         synchronous: Synchronous,
-        definitions: BTreeMap<String, Definition>,
-        objects: impl Iterator<Item = ObjectId>,
     ) -> Self {
-        Durability {
+        OpenLog {
             log,
             requests,
             checkpointing: tokio::sync::Mutex::default(),
             checkpoints: Checkpoints::default(),
             synchronous,
             directory: Lock::new(Some(directory)),
-            definitions: Lock::new(Defined {
-                all: definitions,
-                version: 0,
-            }),
-            unopened: Lock::new(objects.collect()),
             thread: Lock::default(),
         }
     }
 
-    /// Who flushes.
-    pub fn set_thread(&self, thread: LogThread) {
-        *self.thread.lock() = Some(thread);
-    }
-
-    /// Closes the log behind all that was committed.
-    ///
-    /// # Errors
-    /// The disk has failed.
-    pub fn close(&self) -> Result<(), EngineError> {
+    fn close(&self) -> Result<(), EngineError> {
         let thread = self.thread.lock().take();
         let closed = thread.map_or(Ok(()), LogThread::close);
         *self.directory.lock() = None;
@@ -112,10 +130,68 @@ impl Durability {
         let body = records::object(object);
         self.log.say(Timestamp::ZERO, body, Some(room));
     }
+}
+
+impl Durability {
+    pub fn new(
+        open: Open,
+        place: Arc<str>,
+        definitions: BTreeMap<String, Definition>,
+        objects: impl Iterator<Item = ObjectId>,
+    ) -> Self {
+        Durability {
+            open,
+            place,
+            definitions: Lock::new(Defined {
+                all: definitions,
+                version: 0,
+            }),
+            unopened: Lock::new(objects.collect()),
+        }
+    }
+
+    /// Who flushes.
+    pub fn set_thread(&self, thread: LogThread) {
+        if let Open::ToWrite(open) = &self.open {
+            *open.thread.lock() = Some(thread);
+        }
+    }
+
+    /// Whether nothing is written.
+    pub fn is_read_only(&self) -> bool {
+        matches!(self.open, Open::ToRead(_))
+    }
+
+    /// The log, for something that is to be written.
+    ///
+    /// # Errors
+    /// The database is open for reading only.
+    pub fn to_write(&self, what: impl FnOnce() -> String) -> Result<&OpenLog, EngineError> {
+        match &self.open {
+            Open::ToWrite(open) => Ok(open),
+            Open::ToRead(_) => Err(EngineError::ReadOnly { what: what() }),
+        }
+    }
+
+    /// Closes the log behind all that was committed.
+    ///
+    /// # Errors
+    /// The disk has failed.
+    pub fn close(&self) -> Result<(), EngineError> {
+        match &self.open {
+            Open::ToWrite(open) => open.close(),
+            Open::ToRead(open) => {
+                *open.directory.lock() = None;
+                Ok(())
+            }
+        }
+    }
 
     /// Says that an object is dropped. If there is no room for it, the next start finds out that nothing leads to it.
     pub fn say_dropped(&self, object: ObjectId) {
-        let _ = self.log.note(records::dropped(object), "");
+        if let Open::ToWrite(open) = &self.open {
+            let _ = open.log.note(records::dropped(object), "");
+        }
     }
 
     /// All definitions, by name.
@@ -150,16 +226,17 @@ impl Durability {
         &self,
         changes: &[DefinitionChange],
     ) -> Result<Timestamp, EngineError> {
+        let open = self.to_write(|| named(changes))?;
         let bytes = changes.iter().map(records::definition_bytes).sum();
         let is_gone = |change: &DefinitionChange| matches!(change, DefinitionChange::IsGone(_));
         let purpose = match changes.iter().all(is_gone) {
             true => Purpose::Freeing,
             false => Purpose::Adding,
         };
-        let room = self.log.reserved(bytes, purpose, DEFINITION).await?;
+        let room = open.log.reserved(bytes, purpose, DEFINITION).await?;
         let bodies = changes.iter().map(records::definition).collect();
         self.define(changes, 1);
-        Ok(self.log.commit(bodies, room).await)
+        Ok(open.log.commit(bodies, room).await)
     }
 
     /// The same for what belongs to no commit.
@@ -167,8 +244,9 @@ impl Durability {
     /// # Errors
     /// There is no room.
     pub fn note_definitions(&self, changes: &[DefinitionChange]) -> Result<(), EngineError> {
+        let open = self.to_write(|| named(changes))?;
         let mut bodies = changes.iter().map(records::definition);
-        bodies.try_for_each(|body| self.log.note(body, DEFINITION))?;
+        bodies.try_for_each(|body| open.log.note(body, DEFINITION))?;
         self.define(changes, 0);
         Ok(())
     }
@@ -184,4 +262,12 @@ impl Durability {
             }
         }
     }
+}
+
+/// The first definition that changes, for messages.
+fn named(changes: &[DefinitionChange]) -> String {
+    let names = changes.iter().map(|change| match change {
+        DefinitionChange::Is(Definition { name, .. }) | DefinitionChange::IsGone(name) => name,
+    });
+    names.take(1).cloned().collect()
 }

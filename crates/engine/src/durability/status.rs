@@ -8,7 +8,7 @@
 //!
 //! Commits do nothing for it.
 
-use super::state::Durability;
+use super::state::{Durability, Open, OpenLog};
 use crate::error::EngineError;
 use crate::sequencer::Sequencer;
 use eris_atomics::Lock;
@@ -16,7 +16,7 @@ use eris_home::{
     Checkpoint, DurabilityStatus, DurableFile, DurableFileKind, FailedCheckpoint, LogStatus,
     MadeCheckpoint, SnapshotStatus,
 };
-use eris_log::{ChunkFiles, ListedFile, ListedKind, LogError, OpenDirectory};
+use eris_log::{ChunkFileUse, Directory, ListedFile, ListedKind, LogError};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
@@ -59,40 +59,59 @@ impl Checkpoints {
 impl Durability {
     /// What there is on the disk, and what was written there.
     pub fn status(&self, sequencer: &Sequencer) -> DurabilityStatus {
-        let last = self.checkpoints.0.lock().clone();
-        let directory = self.directory.lock().clone();
-        let snapshot = |directory: &OpenDirectory| {
-            let start = directory.manifest().snapshot?;
+        let (manifest, files, durable, last, log) = match &self.open {
+            Open::ToWrite(open) => {
+                let directory = open.directory.lock().clone();
+                let files = directory.as_ref().map(|directory| {
+                    let listed = directory.files()?;
+                    Ok(with_use(listed, &open.log.chunks().files.usage()))
+                });
+                let manifest = directory.map(|directory| directory.manifest());
+                // Before what is applied: no commit is durable that was not.
+                let durable = open.requests.flushes.durable();
+                let last = open.checkpoints.0.lock().clone();
+                (manifest, files, durable, last, Some(open.status(sequencer)))
+            }
+            Open::ToRead(open) => {
+                let directory = open.directory.lock();
+                let files = directory.as_ref().map(|directory| {
+                    let listed = directory.files()?;
+                    Ok(with_use(listed, &[]))
+                });
+                let manifest = directory.as_ref().and_then(Directory::manifest);
+                (manifest, files, open.through, Last::default(), None)
+            }
+        };
+        let start = manifest.and_then(|manifest| manifest.snapshot);
+        let snapshot = start.map(|start| {
             let made = last.made.filter(|(number, _)| *number == start.number);
-            Some(SnapshotStatus {
+            SnapshotStatus {
                 number: start.number,
                 at: start.at,
                 made: made.map(|(_, made)| made),
-            })
-        };
-        let files = directory.as_ref().map_or(Ok(Vec::new()), |directory| {
-            let listed = directory.files()?;
-            Ok(with_use(listed, &self.log.chunks().files))
+            }
         });
+        let files: Result<_, LogError> = files.unwrap_or(Ok(Vec::new()));
         DurabilityStatus {
-            directory: PathBuf::from(self.log.directory()),
-            log: self.log_status(sequencer),
-            snapshot: directory.as_ref().and_then(snapshot),
+            directory: PathBuf::from(&*self.place),
+            applied: sequencer.applied(),
+            durable,
+            log,
+            snapshot,
             failed_checkpoint: last.failed,
-            files: files.map_err(|error: LogError| EngineError::Files {
+            files: files.map_err(|error| EngineError::Files {
                 reason: error.to_string(),
             }),
         }
     }
+}
 
-    fn log_status(&self, sequencer: &Sequencer) -> LogStatus {
+impl OpenLog {
+    fn status(&self, sequencer: &Sequencer) -> LogStatus {
         let (requests, flushes) = (&self.requests, &self.requests.flushes);
-        // Before what is applied: no commit is durable that was not.
-        let (durable, written) = (flushes.durable(), flushes.written());
+        let written = flushes.written();
         LogStatus {
             synchronous: self.synchronous,
-            applied: sequencer.applied(),
-            durable,
             groups: written.groups,
             bytes: written.bytes,
             bytes_since_checkpoint: requests.written(),
@@ -104,8 +123,7 @@ impl Durability {
 }
 
 /// Files, and how much of each chunk file is in use.
-fn with_use(files: Vec<ListedFile>, chunks: &ChunkFiles) -> Vec<DurableFile> {
-    let usage = chunks.usage();
+fn with_use(files: Vec<ListedFile>, usage: &[ChunkFileUse]) -> Vec<DurableFile> {
     let of = |file: ListedFile| {
         let kind = match file.kind {
             ListedKind::Manifest => DurableFileKind::Manifest,

@@ -3,11 +3,15 @@
 use crate::clients::engine::Engine;
 use eris_disk::RealDisk;
 use eris_home::{Checkpoint, Durability, DurabilityStatus, HomeError};
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, pending};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 impl Durability for Engine {
+    fn is_read_only(&self) -> bool {
+        self.kept().is_read_only()
+    }
+
     fn checkpoint(&self) -> BoxFuture<'_, Result<Checkpoint, HomeError>> {
         Box::pin(Engine::checkpoint(self))
     }
@@ -18,7 +22,10 @@ impl Durability for Engine {
     }
 
     fn checkpoint_due(&self) -> BoxFuture<'_, ()> {
-        Box::pin(self.kept().requests.due())
+        match self.kept().to_write(String::new) {
+            Ok(open) => Box::pin(open.requests.due()),
+            Err(_) => Box::pin(pending()),
+        }
     }
 
     fn status(&self) -> DurabilityStatus {

@@ -30,6 +30,8 @@ pub(crate) struct DataObject {
     pub partitioning: Partitioning,
     /// Whether its rows outlive the process.
     pub is_durable: bool,
+    /// Whether it is of a database that is open for reading only: nobody writes rows to it.
+    is_read_only: bool,
     /// The columns of its key, which no two rows have the same values of; none without a key.
     pub key: Box<[ColumnId]>,
     /// Range partitioning's table, from the first write on. It has every key.
@@ -130,6 +132,7 @@ impl DataObject {
             schema,
             partitioning,
             is_durable: false,
+            is_read_only: false,
             key: key.into(),
             holders: SharedAeuSet::new(aeus),
             indexes: ArcSwap::default(),
@@ -149,6 +152,23 @@ impl DataObject {
         self.is_durable = true;
         self.ranges.log_to(log, self.id);
         self
+    }
+
+    /// The same object, of a database that is open for reading only.
+    pub fn read_only(mut self) -> Self {
+        self.is_read_only = true;
+        self
+    }
+
+    /// # Errors
+    /// Its rows must stay as they are.
+    pub fn check_writable(&self) -> Result<(), EngineError> {
+        match self.is_read_only {
+            true => Err(EngineError::ReadOnly {
+                what: format!("table {}", self.name),
+            }),
+            false => Ok(()),
+        }
     }
 
     /// What it is made of.

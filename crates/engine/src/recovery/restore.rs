@@ -35,7 +35,8 @@ pub(crate) struct RestoredOwner {
 }
 
 impl Recovery {
-    /// Gives what was read to owners, each of which has a log; the last log is that of clients.
+    /// Gives what was read to owners, each of which has a log; the last log is that of clients. There are none if
+    /// nothing is written.
     ///
     /// # Errors
     /// There is no memory, or rows contradict each other.
@@ -103,8 +104,10 @@ impl Nodes<'_> {
             segments,
             ..
         } = recovered;
-        let log = logs.last().expect("that of clients");
-        let object = Arc::new(object.durable(log.clone()));
+        let object = Arc::new(match logs.last() {
+            Some(of_clients) => object.durable(of_clients.clone()),
+            None => object.read_only(),
+        });
         let id = object.id;
         if object.is_ranged_by_key() && !segments.is_empty() {
             // A disk that was nearly full may have had no room for them.
@@ -122,7 +125,7 @@ impl Nodes<'_> {
             segments.push(recovered.segment);
         }
         for (aeu, segments) in of_owners {
-            let log = &logs[aeu.index()];
+            let log = logs.get(aeu.index());
             let partition = self.at(aeu, id, |home| {
                 Partition::restored(Arc::clone(&object), aeu, log, segments, home)
             });
@@ -161,7 +164,7 @@ impl Nodes<'_> {
                 continue;
             }
             self.at(aeu, object.id, |home| {
-                let log = Some(&logs[aeu.index()]);
+                let log = logs.get(aeu.index());
                 let new = || Partition::new(Arc::clone(object), aeu, log, home);
                 let partition = owner.partitions.entry(object.id).or_insert_with(new);
                 partition.take_misplaced(&own, through, home)

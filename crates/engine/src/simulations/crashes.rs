@@ -22,7 +22,7 @@ use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringViewArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use eris_aeu::{Faults, Random};
-use eris_disk::{Disk, Fault, SimulatedDisk};
+use eris_disk::{Access, Disk, EntryKind, Fault, SimulatedDisk};
 use eris_fragment::*;
 use eris_home::ObjectDefinition;
 use eris_numa::Topology;
@@ -30,6 +30,7 @@ use eris_types::{AeuId, ColumnId, ObjectId};
 use futures::StreamExt;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -364,6 +365,9 @@ fn simulate(seed: u64) {
     for round in 0..5 {
         let rows = whole_rows(&disk);
         if round > 0 {
+            if let Some(objects) = made {
+                only_read(&mut random, &disk, objects, &knowledge);
+            }
             accident(&mut random, &disk);
         }
         let opened = Simulated::open(seed + round, topology(&mut random), faults, disk.clone());
@@ -425,6 +429,45 @@ fn whole_rows(disk: &SimulatedDisk) -> Option<u64> {
     assert_eq!(checked.findings, []);
     CHECKED.fetch_add(1, Ordering::Relaxed);
     Some(checked.rows)
+}
+
+/// What is left is read by a process that changes nothing. A later one may find less: only a writer sees to it that
+/// what a killed process has left is stored.
+fn only_read(random: &mut Random, disk: &SimulatedDisk, objects: Objects, knowledge: &Knowledge) {
+    let before = bytes_of(disk);
+    let faults = Faults::default();
+    let opened = Simulated::open_to_read(random.bits(), topology(random), faults, disk.clone());
+    let mut simulated = opened.unwrap();
+    let known: Knowledge = Rc::new(RefCell::new(knowledge.borrow().clone()));
+    check(&mut simulated, objects, &known);
+    // Owners may change: that is in memory only.
+    let moving = move_about(
+        simulated.engine.clone(),
+        objects,
+        Random::new(random.bits()),
+    );
+    simulated.client(moving);
+    simulated.run();
+    check(&mut simulated, objects, &known);
+    simulated.end();
+    assert_eq!(bytes_of(disk), before, "something was written");
+}
+
+/// All files with their bytes.
+fn bytes_of(disk: &SimulatedDisk) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut found = Vec::new();
+    for directory in ["", "log", "chunks", "snapshots"].map(Path::new) {
+        for entry in disk.list(directory).unwrap_or_default() {
+            if let EntryKind::File(length) = entry.kind {
+                let path = directory.join(&entry.name);
+                let mut bytes = vec![0; length as usize];
+                let file = disk.open(&path, Access::Read).unwrap();
+                file.read_at(&mut bytes, 0).unwrap();
+                found.push((path, bytes));
+            }
+        }
+    }
+    found
 }
 
 /// Compares what was found with what clients know; what was open before is known by then.

@@ -4,7 +4,7 @@
 
 use crate::EngineError;
 use crate::clients::engine::Engine;
-use crate::clients::foundation::{Found, Foundation, open};
+use crate::clients::foundation::{Found, Foundation, open, open_to_read};
 use crate::durability::{Flusher, StorageSettings};
 use crate::protocol::lists::Parcel;
 use crate::remote::Remote;
@@ -139,6 +139,23 @@ impl Simulated {
             flusher.chunk_turn();
         }));
         Ok(simulated)
+    }
+
+    /// A database on a disk, for reading only.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub fn open_to_read(
+        seed: u64,
+        topology: Topology,
+        faults: Faults,
+        disk: SimulatedDisk,
+    ) -> Result<Self, EngineError> {
+        let topology = Arc::new(topology);
+        let memory = Memory::new(&topology, HugePages::Never, Some(1 << 30)).unwrap();
+        let disk = Arc::new(disk);
+        let (foundation, found) = open_to_read(disk, topology, memory, HugePages::Never, 1)?;
+        Ok(Self::on(seed, foundation, found, faults))
     }
 
     fn on(seed: u64, foundation: Foundation, found: Found, faults: Faults) -> Self {

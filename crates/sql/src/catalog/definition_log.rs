@@ -32,6 +32,12 @@ impl DefinitionLog {
         definitions.expect("they were there when this was made")
     }
 
+    /// Whether the database is open for reading only: nothing can be stored, and no rows of its tables written.
+    pub fn is_read_only(&self) -> bool {
+        let durability = self.home.durability();
+        durability.is_some_and(|durability| durability.is_read_only())
+    }
+
     /// Makes changes durable, all of them together.
     ///
     /// # Errors

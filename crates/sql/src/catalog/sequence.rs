@@ -13,7 +13,7 @@
 use super::RelationName;
 use super::definition_log::DefinitionLog;
 use crate::error::{Mistake, SqlError};
-use eris_home::{Definition, DefinitionChange};
+use eris_home::{Definition, DefinitionChange, HomeError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A sequence. All sessions take its numbers; a number that was taken is not given back if the statement fails.
@@ -188,6 +188,9 @@ impl Sequence {
     fn note(&self, state: &State, at: Position, log: &DefinitionLog) -> Result<(), SqlError> {
         match state.kept {
             Kept::No => Ok(()),
+            Kept::Yes if log.is_read_only() => Err(SqlError::from(HomeError::ReadOnly {
+                what: format!("sequence {}", self.name),
+            })),
             Kept::Yes => log.note(DefinitionChange::Is(self.numbers(at))),
             Kept::Leaving => {
                 let message = format!("sequence \"{}\" does not exist", self.name);

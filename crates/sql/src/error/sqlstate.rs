@@ -333,6 +333,8 @@ fn of_home(error: &HomeError) -> SqlState {
         HomeError::LogFailed { .. } | HomeError::Checkpoint { .. } | HomeError::Files { .. } => {
             SqlState::IO_ERROR
         }
+        // PostgreSQL's read_only_sql_transaction.
+        HomeError::ReadOnly { .. } => SqlState("25006"),
         // PostgreSQL's transaction_resolution_unknown.
         HomeError::FateOpen { .. } => SqlState("08007"),
     }

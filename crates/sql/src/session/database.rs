@@ -64,7 +64,8 @@ impl Database {
             runtime: Some(runtime),
         }));
         database.make_catalogue()?;
-        if database.home().durability().is_some() {
+        let durability = database.home().durability();
+        if durability.is_some_and(|durability| !durability.is_read_only()) {
             let home = Arc::clone(database.home());
             database.runtime().spawn(checkpoints::make_when_due(home));
         }

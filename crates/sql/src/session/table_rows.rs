@@ -357,7 +357,7 @@ impl TableRows {
                 _ => return Err(self.changed()),
             }
             let affected = effect.affected(&self.table, &contents);
-            let Some(locks) = SharedLocks::of(&self.table, &affected) else {
+            let Some(locks) = SharedLocks::of(&self.context, &self.table, &affected)? else {
                 return Ok(None);
             };
             let held = locks.hold().await;

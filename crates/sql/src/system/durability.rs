@@ -15,6 +15,7 @@ pub(super) static RELATIONS: [SystemTable; 3] = [
         name: "log",
         columns: &[
             ("directory", Text),
+            // NULL if the database is open for reading only. Then nothing is known of writing.
             ("synchronous", Text),
             // The newest commit that has taken effect, and the newest one that is on the disk with all before it.
             ("applied_commit", Number),
@@ -64,7 +65,7 @@ pub(super) static RELATIONS: [SystemTable; 3] = [
             ("number", Number),
             ("path", Text),
             ("bytes", Number),
-            // Of chunk files: of chunks that something refers to.
+            // Of chunk files: of chunks that something refers to. NULL if the database is open for reading only.
             ("live_bytes", Number),
         ],
         rows: |context| ready(files(context)).boxed(),
@@ -88,22 +89,24 @@ fn log(context: &StatementContext) -> Vec<Vec<Cell>> {
         of_log.map(|file| file.bytes).collect::<Vec<u64>>()
     });
     let log = status.log;
+    let log = log.as_ref();
+    let flushes = log.and_then(|log| log.flushes);
     let flushed = |time: Option<Duration>| time.map(|time| time.as_micros() as u64);
     vec![row![
         status.directory.display().to_string(),
-        log.synchronous.to_string(),
-        log.applied.0,
-        log.durable.0,
-        log.groups,
-        log.bytes,
-        log.bytes_since_checkpoint,
-        log.checkpoint_bytes,
+        log.map(|log| log.synchronous.to_string()),
+        status.applied.0,
+        status.durable.0,
+        log.map(|log| log.groups),
+        log.map(|log| log.bytes),
+        log.map(|log| log.bytes_since_checkpoint),
+        log.map(|log| log.checkpoint_bytes),
         lengths.as_ref().map(Vec::len),
         lengths.map(|lengths| lengths.iter().sum::<u64>()),
-        flushed(log.flushes.map(|times| times.median)),
-        flushed(log.flushes.map(|times| times.p99)),
-        flushed(log.flushes.map(|times| times.longest)),
-        log.failure,
+        flushed(flushes.map(|times| times.median)),
+        flushed(flushes.map(|times| times.p99)),
+        flushed(flushes.map(|times| times.longest)),
+        log.and_then(|log| log.failure.as_ref()),
     ]]
 }
 

@@ -20,15 +20,18 @@
 //! that deletes referenced rows or keys waits for all of these writers. A definition that begins or ends a foreign key
 //! holds the locks of both tables exclusively. So every writer knows all foreign keys.
 //!
+//! Whoever writes asks here first. So this is also where tables are denied of a database that is open for reading only.
+//!
 //! Locks are held until the rows are visible. A statement that is dropped during its commit frees them slightly
 //! earlier. So the next one with foreign keys waits for that commit, too.
 
-use crate::catalog::{Table, retire};
+use crate::catalog::{Table, is_temporary, retire};
 use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::text::statement::Statement;
 use crate::write::references::{Affected, Effect};
 use datafusion::sql::sqlparser::ast::ObjectName;
+use eris_home::HomeError;
 use std::any::Any;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -85,8 +88,28 @@ pub(crate) async fn retire_all(old: Vec<Exclusive>) -> Result<(), SqlError> {
 /// A table's lock, and whether it is needed alone.
 type Lock = (Arc<RwLock<()>>, bool);
 
+/// Whether a table may be written or changed. One of a database that is open for reading only may not, unless it ends
+/// with the session. While the database is being opened all may be.
+fn check_writable(context: &StatementContext, table: &Table) -> Result<(), SqlError> {
+    let log = context.catalog.log();
+    match log.is_some_and(|log| log.is_read_only()) && !is_temporary(&table.name.schema) {
+        true => Err(SqlError::from(HomeError::ReadOnly {
+            what: format!("table {}", table.name),
+        })),
+        false => Ok(()),
+    }
+}
+
 /// The locks that a statement needs that writes rows of a table, in the order in which they are taken.
-fn locks_of(table: &Table, affected: &Affected) -> Vec<Lock> {
+///
+/// # Errors
+/// Nothing may be written to it.
+fn locks_of(
+    context: &StatementContext,
+    table: &Table,
+    affected: &Affected,
+) -> Result<Vec<Lock>, SqlError> {
+    check_writable(context, table)?;
     let own = (Arc::clone(&table.lock), !affected.incoming.is_empty());
     let referenced = affected.outgoing.iter();
     let referenced = referenced.map(|(_, referenced)| (Arc::clone(&referenced.lock), false));
@@ -94,7 +117,7 @@ fn locks_of(table: &Table, affected: &Affected) -> Vec<Lock> {
     // Of one that is named twice, alone comes first, and stays.
     locks.sort_by_key(|(lock, alone)| (Arc::as_ptr(lock).addr(), !alone));
     locks.dedup_by(|a, b| Arc::ptr_eq(&a.0, &b.0));
-    locks
+    Ok(locks)
 }
 
 /// The locks that a statement shares which takes no keys away, in the order in which they are taken.
@@ -103,10 +126,17 @@ pub(crate) struct SharedLocks(Vec<Arc<RwLock<()>>>);
 
 impl SharedLocks {
     /// Of a statement that writes rows of a table. `None`: it needs a lock alone.
-    pub fn of(table: &Table, affected: &Affected) -> Option<Self> {
-        let locks = locks_of(table, affected).into_iter();
+    ///
+    /// # Errors
+    /// Nothing may be written to it.
+    pub fn of(
+        context: &StatementContext,
+        table: &Table,
+        affected: &Affected,
+    ) -> Result<Option<Self>, SqlError> {
+        let locks = locks_of(context, table, affected)?.into_iter();
         let shared = locks.map(|(lock, alone)| (!alone).then_some(lock));
-        shared.collect::<Option<_>>().map(SharedLocks)
+        Ok(shared.collect::<Option<_>>().map(SharedLocks))
     }
 
     /// Takes them, and holds them until all clones of what it returns are dropped.
@@ -125,7 +155,7 @@ impl SharedLocks {
 /// The table of this name, for a statement with this effect on its rows.
 ///
 /// # Errors
-/// There is none, perhaps any more, once it is not being changed.
+/// There is none, perhaps any more, once it is not being changed. Or nothing may be written to it.
 pub(crate) async fn writable(
     context: &StatementContext,
     name: &ObjectName,
@@ -140,7 +170,7 @@ pub(crate) async fn writable(
     };
     loop {
         let (table, affected) = find()?;
-        let locks = locks_of(&table, &affected);
+        let locks = locks_of(context, &table, &affected)?;
         let mut held = Vec::with_capacity(locks.len());
         for (lock, alone) in &locks {
             let lock = Arc::clone(lock);
@@ -156,7 +186,7 @@ pub(crate) async fn writable(
         // They may have changed while this waited.
         let (table, affected) = find()?;
         let same = |((a, alone), (b, also)): (&Lock, &Lock)| Arc::ptr_eq(a, b) && alone == also;
-        let again = locks_of(&table, &affected);
+        let again = locks_of(context, &table, &affected)?;
         if again.len() == locks.len() && again.iter().zip(&locks).all(same) {
             if !affected.is_empty() {
                 context.home.settle().await;
@@ -174,12 +204,14 @@ pub(crate) async fn writable(
 /// the names may lead to others then.
 ///
 /// # Errors
-/// What `find` fails with.
+/// What `find` fails with, or one of them may not be changed.
 pub(crate) async fn exclusive(
+    context: &StatementContext,
     find: impl Fn() -> Result<Vec<Arc<Table>>, SqlError>,
 ) -> Result<Vec<Exclusive>, SqlError> {
     let in_order = || -> Result<Vec<Arc<Table>>, SqlError> {
         let mut tables = find()?;
+        (tables.iter()).try_for_each(|table| check_writable(context, table))?;
         tables.sort_by_key(|table| Arc::as_ptr(&table.lock).addr());
         tables.dedup_by(|a, b| Arc::ptr_eq(&a.lock, &b.lock));
         Ok(tables)
@@ -213,6 +245,6 @@ pub(crate) async fn exclusive_table(
     name: &ObjectName,
     statement: &Statement,
 ) -> Result<Exclusive, SqlError> {
-    let mut locked = exclusive(|| Ok(vec![context.table(name, statement)?])).await?;
+    let mut locked = exclusive(context, || Ok(vec![context.table(name, statement)?])).await?;
     Ok(locked.pop().expect("one table was found"))
 }

@@ -20,6 +20,7 @@ mod macros;
 mod memory;
 mod on_disk;
 mod race;
+mod read_only;
 mod references;
 mod reopened;
 mod sequences;

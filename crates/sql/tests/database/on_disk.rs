@@ -14,6 +14,7 @@ fn open(directory: &Path, synchronous: Synchronous) -> Database {
         database: Some(DatabaseSettings {
             directory: directory.to_owned(),
             synchronous,
+            read_only: false,
         }),
     };
     Database::open(Engine::home(settings).unwrap()).unwrap()

@@ -45,7 +45,7 @@ async fn until_clean(home: &KeepingHome, when: &str) {
 }
 
 /// Statements that make something of every kind.
-const SCHEMA: [&str; 44] = [
+pub const SCHEMA: [&str; 44] = [
     "CREATE SCHEMA \"Odd schema\"",
     "CREATE SCHEMA s",
     "COMMENT ON SCHEMA s IS 'it''s'",

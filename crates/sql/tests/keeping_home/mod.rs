@@ -299,6 +299,10 @@ impl Durability for KeepingHome {
         std::future::pending().boxed()
     }
 
+    fn is_read_only(&self) -> bool {
+        false
+    }
+
     fn status(&self) -> DurabilityStatus {
         panic!("it has no files")
     }

@@ -86,7 +86,7 @@ impl Engine {
             let table = table.name.clone();
             return Err(EngineError::InUse { table });
         }
-        let mut writer = self.changer(id).await?;
+        let mut writer = self.mover(id).await?;
         let object = writer.object().clone();
         assert!(
             object.is_ranged_by_key(),

@@ -135,6 +135,7 @@ impl RowChanges {
         rows: Option<RecordBatch>,
     ) -> Result<(), EngineError> {
         let object = self.engine.object(object)?;
+        object.check_writable()?;
         assert!(!object.key.is_empty(), "rows are found by their keys");
         assert!(self.write_locks.is_empty(), "nothing is added any more");
         assert!(

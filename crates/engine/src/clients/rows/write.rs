@@ -151,6 +151,7 @@ impl RowClient {
         expected: Expected,
         new: New,
     ) -> Result<ChangeOutcome, EngineError> {
+        self.object.check_writable()?;
         let is_assigned = self.object.ranges.look().is_some();
         for _ in 0..OFFERS {
             // While it is shared, keys stay whose they are.

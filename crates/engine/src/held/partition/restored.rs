@@ -45,11 +45,11 @@ impl Partition {
     pub fn restored(
         object: Arc<DataObject>,
         owner: AeuId,
-        log: &Log,
+        log: Option<&Log>,
         segments: Vec<Segment>,
         home: ObjectMemory<'_>,
     ) -> Self {
-        let mut partition = Partition::new(object, owner, Some(log), home);
+        let mut partition = Partition::new(object, owner, log, home);
         partition.segments = segments;
         partition.tally.reset();
         partition

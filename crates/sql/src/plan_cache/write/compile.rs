@@ -59,7 +59,8 @@ pub(in super::super) async fn compile(
     let table = fails(context.table(name, statement))?;
     // Keys that others refer to may be taken away: that takes the table's lock alone, and a query.
     let affected = Effect::of(tree).affected(&table, &contents);
-    let locks = SharedLocks::of(&table, &affected).ok_or(NotShort::KeysReferred)?;
+    let locks = fails(SharedLocks::of(context, &table, &affected))?;
+    let locks = locks.ok_or(NotShort::KeysReferred)?;
     let parents = fails(Parents::new(&table, &affected.outgoing))?;
     let rules = fails(RowRules::new(context, &table))?;
     let mut compiler = Compiler {

@@ -50,7 +50,7 @@ pub(super) async fn alter(
         return Ok(Begun::Done { tag: TAG });
     }
     let tables = || affected(context, &alter, &full, statement);
-    let locked = locks::exclusive(tables).await?;
+    let locked = locks::exclusive(context, tables).await?;
     let old = locked.iter().find(|locked| locked.table.name == full);
     let old = &old.expect("it is among those that were found").table;
     let contents = context.catalog.contents();

@@ -146,7 +146,7 @@ impl Publication<'_> {
             Ok(tables)
         };
         loop {
-            let locked = locks::exclusive(affected).await?;
+            let locked = locks::exclusive(context, affected).await?;
             let mut change = context.catalog.change().await;
             let taken = check_schema(&change, &full, self.name, self.statement);
             let taken = taken.and_then(|()| match change.get(&full) {

@@ -23,7 +23,7 @@ pub(crate) async fn publish(context: &StatementContext, draft: &Draft) -> Result
         let all = tables.flat_map(|table| references::referenced(&contents, table));
         Ok(all.collect())
     };
-    let locked = locks::exclusive(referenced).await?;
+    let locked = locks::exclusive(context, referenced).await?;
     if !locked.is_empty() {
         context.home.settle().await;
     }

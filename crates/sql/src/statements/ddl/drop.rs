@@ -113,7 +113,7 @@ async fn relations(
         }
         Ok(tables)
     };
-    let locked = locks::exclusive(tables).await?;
+    let locked = locks::exclusive(context, tables).await?;
     let mut change = context.catalog.change().await;
     // Tables stay what they are as long as they are locked; views may have gone. What came only now stays.
     let mut found = find()?;

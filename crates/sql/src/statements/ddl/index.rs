@@ -209,7 +209,7 @@ pub(super) async fn drop(
         Ok(found)
     };
     let tables = || Ok(find()?.into_iter().map(|(table, _)| table).collect());
-    let locked = locks::exclusive(tables).await?;
+    let locked = locks::exclusive(context, tables).await?;
     let mut change = context.catalog.change().await;
     let mut dropped = Vec::new();
     for table in &locked {

@@ -106,7 +106,7 @@ pub(super) async fn drop(
         };
         // Without CASCADE there is nothing to be locked: what is there is a reason to reject.
         let locked = match cascade {
-            true => locks::exclusive(|| Ok(tables_of(&find()?))).await?,
+            true => locks::exclusive(context, || Ok(tables_of(&find()?))).await?,
             false => Vec::new(),
         };
         let mut change = context.catalog.change().await;

@@ -201,7 +201,7 @@ pub(super) async fn drop(
             .filter(|table| uses(table, &dropped).is_some());
         Ok(users.cloned().collect())
     };
-    let locked = locks::exclusive(users).await?;
+    let locked = locks::exclusive(context, users).await?;
     let mut change = context.catalog.change().await;
     let dropped: Vec<RelationName> = find()?.iter().map(|found| found.name.clone()).collect();
     for user in &locked {

@@ -34,7 +34,7 @@ pub(super) async fn truncate(
     let names: Vec<_> = (truncate.table_names.iter())
         .map(|target| &target.name)
         .collect();
-    let locked = locks::exclusive(|| {
+    let locked = locks::exclusive(context, || {
         let mut tables = Vec::new();
         for &name in &names {
             let full = context.resolve(name, statement)?;
