@@ -73,6 +73,9 @@ pub(super) enum Source {
     ChunkFile(u64),
 }
 
+/// The columns of a chunk, as long as a segment has them.
+type WeakColumns = Vec<Weak<ColumnChunk>>;
+
 /// Who works, and where.
 pub(super) struct Machine {
     pub topology: Arc<Topology>,
@@ -80,7 +83,7 @@ pub(super) struct Machine {
     files: ChunkFiles,
     threads: usize,
     /// Chunks that were read, by number and node: some are in several segments.
-    read: Mutex<HashMap<(u64, NodeId), Vec<Weak<ColumnChunk>>>>,
+    read: Mutex<HashMap<(u64, NodeId), WeakColumns>>,
 }
 
 /// What is known while a segment is worked on.

@@ -159,8 +159,8 @@ impl Database {
     }
 
     fn last_of_log(&self) -> &Path {
-        let logs = self.files.keys().filter(|path| path.starts_with("log"));
-        logs.last().expect("there is a log")
+        let mut logs = self.files.keys().filter(|path| path.starts_with("log"));
+        logs.next_back().expect("there is a log")
     }
 }
 
