@@ -18,6 +18,7 @@ fn open(directory: &Path, (nodes, cores): (u16, u16)) -> Database {
         database: Some(DatabaseSettings {
             directory: directory.to_owned(),
             synchronous: Synchronous::On,
+            read_only: false,
         }),
     };
     Database::open(Engine::home(settings).unwrap()).unwrap_or_else(|error| panic!("{error}"))
