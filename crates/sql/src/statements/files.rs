@@ -24,6 +24,7 @@ use crate::error::{SqlError, SqlErrorKind, SqlState};
 use crate::maintenance::checkpoints;
 use crate::running::outcome::Begun;
 use crate::text::statement::Statement;
+use eris_home::HomeError;
 pub(crate) use parse::FileStatement;
 
 /// Runs a statement about files.
@@ -36,7 +37,14 @@ pub(crate) async fn run(
         FileStatement::CopyFrom(copy) => copy_from::run(context, copy, statement).await,
         FileStatement::CopyTo(copy) => copy_to::run(context, copy, statement).await,
         FileStatement::Export(export) => export::run(context, export).await,
-        FileStatement::Import(directory) => import::run(context, &directory).await,
+        FileStatement::Import(directory) => {
+            // Said before its files are read: they may be right.
+            if context.catalog.log().is_some_and(|log| log.is_read_only()) {
+                let what = "a database that is imported".to_owned();
+                return Err(SqlError::from(HomeError::ReadOnly { what }));
+            }
+            import::run(context, &directory).await
+        }
         FileStatement::Backup(directory) => backup::run(context, directory).await,
         FileStatement::Checkpoint => {
             // Where all ends with the process there is nothing to be done, as in DuckDB.
