@@ -96,8 +96,7 @@ fn a_backup_is_a_database_of_its_own() {
         must(&session, "CREATE TEMPORARY TABLE mine (k INTEGER)").await;
         must(&session, &backup).await;
         let before = dump(&database.session()).await;
-        let again = session.execute(&backup).await;
-        let error = again.err().expect("there is one").to_string();
+        let error = values(&session, &backup).await.unwrap_err().to_string();
         assert!(error.contains("copy"), "{error}");
         // It is changed for itself.
         let other = open(&copy, (1, 2));
@@ -185,11 +184,7 @@ fn without_a_directory_there_is_nothing_to_be_copied() {
         let session = database(1, 1).session();
         must(&session, "CHECKPOINT").await;
         let sql = format!("BACKUP DATABASE TO '{}'", directory.path().display());
-        let error = session
-            .execute(&sql)
-            .await
-            .err()
-            .expect("it is not possible");
+        let error = values(&session, &sql).await.unwrap_err();
         assert!(
             error.to_string().contains("ends with its process"),
             "{error}"
