@@ -38,17 +38,12 @@ fn failed(error: LogError) -> EngineError {
 }
 
 impl Engine {
-    fn outliving(&self) -> &Durability {
-        let durability = self.shared().durability.as_ref();
-        durability.expect("only a durable engine has a log")
-    }
-
     /// Makes a checkpoint. It blocks while files are written.
     ///
     /// # Errors
     /// The disk has no room, or has failed: the log stays as long as it was. An owner has panicked.
     pub(crate) async fn checkpoint(&self) -> Result<Checkpoint, EngineError> {
-        let durability = self.outliving();
+        let durability = self.kept();
         let open = durability.to_write(|| "a checkpoint".to_owned())?;
         let _one_at_a_time = open.checkpointing.lock().await;
         let begun = Instant::now();
@@ -74,23 +69,13 @@ impl Engine {
         let database = directory.manifest().database;
         let disk = Arc::clone(directory.disk());
         let chunks = open.log.chunks();
-        let mut writing = self.writing(
-            SnapshotWriter::create(disk, database, snapshot).map_err(failed)?,
-            snapshot.at,
-            Files::Own(chunks),
-        );
-        writing.define(durability.definitions())?;
+        let writer = SnapshotWriter::create(disk, database, snapshot).map_err(failed)?;
+        let definitions = durability.definitions();
         let frozen = self.freeze_objects(snapshot.at).await?;
         // From here on owners need not tell for it what was deleted when.
         drop(held);
-        frozen
-            .into_iter()
-            .try_for_each(|object| writing.write(object))?;
-        let Writing {
-            writer, written, ..
-        } = writing;
-        let bytes = writer.finish().map_err(failed)?;
-        chunks.writer.flush().map_err(failed)?;
+        let writing = self.writing(writer, snapshot.at, Files::Own(chunks));
+        let written = writing.write(definitions, frozen)?;
         // What is newer than the snapshot, such as strings and definitions, may be in it before it is in the log.
         open.requests.flush().await?;
         let next_chunk = chunks.next_number();
@@ -98,7 +83,7 @@ impl Engine {
             .begin_from(snapshot, start, next_chunk)
             .map_err(failed)?;
         open.requests.forget(before);
-        let made = written.checkpoint(snapshot.at, bytes);
+        let made = written.checkpoint(snapshot.at);
         (open.checkpoints).made(snapshot.number, made, begun.elapsed());
         let retained = chunks.retain(&written.referred_to, snapshot.at);
         retained.map_err(|error| {
@@ -136,20 +121,9 @@ impl Engine {
             at,
         };
         let database = directory.manifest().database;
-        let mut writing = self.writing(
-            SnapshotWriter::create(disk, database, snapshot).map_err(failed)?,
-            at,
-            Files::Other(&chunks),
-        );
-        writing.define(definitions)?;
-        frozen
-            .into_iter()
-            .try_for_each(|object| writing.write(object))?;
-        let Writing {
-            writer, written, ..
-        } = writing;
-        let bytes = writer.finish().map_err(failed)?;
-        chunks.writer.flush().map_err(failed)?;
+        let writer = SnapshotWriter::create(disk, database, snapshot).map_err(failed)?;
+        let writing = self.writing(writer, at, Files::Other(&chunks));
+        let written = writing.write(definitions, frozen)?;
         let start = log.begin_file().map_err(failed)?;
         let next_chunk = chunks.next_number();
         directory
@@ -157,7 +131,7 @@ impl Engine {
             .map_err(failed)?;
         log.close(at).map_err(failed)?;
         chunks.writer.close().map_err(failed)?;
-        Ok(written.checkpoint(at, bytes))
+        Ok(written.checkpoint(at))
     }
 
     /// Definitions, and what a snapshot sees of all objects that they lead to. There is no log behind it that would say
@@ -165,7 +139,7 @@ impl Engine {
     async fn freeze_all(
         &self,
     ) -> Result<(Vec<eris_home::Definition>, Timestamp, Vec<FrozenObject>), EngineError> {
-        let durability = self.outliving();
+        let durability = self.kept();
         for _ in 0..TRIES {
             let (version, definitions) = durability.definitions_and_version();
             // All rows that they lead to are visible.
@@ -214,11 +188,11 @@ impl Engine {
 }
 
 impl Written {
-    fn checkpoint(&self, at: Timestamp, bytes: u64) -> Checkpoint {
+    fn checkpoint(&self, at: Timestamp) -> Checkpoint {
         Checkpoint {
             at,
             rows: self.rows,
-            bytes,
+            bytes: self.bytes,
             chunk_bytes: self.chunk_bytes,
         }
     }

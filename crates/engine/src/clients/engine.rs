@@ -3,7 +3,7 @@
 use super::client::Client;
 use super::foundation::{Found, FoundState, Foundation, open, open_to_read};
 use super::shared::EngineState;
-use crate::durability::StorageSettings;
+use crate::durability::{Durability, StorageSettings};
 use crate::error::EngineError;
 use crate::object::data_object::DataObject;
 use crate::object::statistics::merge;
@@ -236,6 +236,15 @@ impl Engine {
     /// There is no such object.
     pub fn row_count(&self, id: ObjectId) -> Result<u64, EngineError> {
         Ok(self.shared.object(id)?.total_rows())
+    }
+
+    /// What a durable engine has.
+    ///
+    /// # Panics
+    /// If it is none: whoever asks has looked.
+    pub(crate) fn kept(&self) -> &Durability {
+        let durability = self.shared.durability.as_ref();
+        durability.expect("only a durable engine outlives its process")
     }
 
     pub(crate) fn shared(&self) -> &Arc<EngineState> {

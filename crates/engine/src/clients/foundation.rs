@@ -101,6 +101,35 @@ impl Foundation {
     }
 }
 
+impl Found {
+    /// What was restored, with an end of the log for each owner.
+    fn of(
+        restored: Restored,
+        logs: impl Iterator<Item = Option<Log>>,
+        open: Open,
+        place: Arc<str>,
+    ) -> Self {
+        let Restored {
+            objects,
+            definitions,
+            next_object,
+            owners,
+        } = restored;
+        let ids = objects.iter().map(|object| object.id);
+        let durability = Durability::new(open, place, definitions, ids);
+        let owners = owners.into_iter().zip(logs);
+        let owners = owners.map(|(restored, log)| FoundOwner { log, restored });
+        Found {
+            owners: owners.collect(),
+            shared: Some(FoundState {
+                objects,
+                next_object,
+                durability,
+            }),
+        }
+    }
+}
+
 /// What was read of a database. Nothing of it has been changed.
 struct ReadBack {
     directory: Directory,
@@ -219,13 +248,8 @@ pub(crate) fn open(
         Log::new(buffer, room, chunks, sequencer, Arc::clone(&place))
     });
     let mut logs: Vec<Log> = logs.collect();
-    let Restored {
-        objects,
-        definitions,
-        next_object,
-        owners,
-    } = (recovery.restore(&logs)).map_err(|error| at_place(&place, error))?;
-    let ids = objects.iter().map(|object| object.id);
+    let restored = recovery.restore(&logs);
+    let restored = restored.map_err(|error| at_place(&place, error))?;
     let of_clients = logs.pop().expect("that of clients");
     let open = OpenLog::new(
         of_clients,
@@ -233,20 +257,8 @@ pub(crate) fn open(
         directory,
         storage.synchronous,
     );
-    let durability = Durability::new(Open::ToWrite(open), place, definitions, ids);
-    let owners = logs.into_iter().zip(owners);
-    let owners = owners.map(|(log, restored)| FoundOwner {
-        log: Some(log),
-        restored,
-    });
-    let found = Found {
-        owners: owners.collect(),
-        shared: Some(FoundState {
-            objects,
-            next_object,
-            durability,
-        }),
-    };
+    let logs = logs.into_iter().map(Some);
+    let found = Found::of(restored, logs, Open::ToWrite(open), place);
     Ok(Opened {
         foundation,
         found,
@@ -276,28 +288,11 @@ pub(crate) fn open_to_read(
         place,
         ..
     } = back;
-    let Restored {
-        objects,
-        definitions,
-        next_object,
-        owners,
-    } = (recovery.restore(&[])).map_err(|error| at_place(&place, error))?;
-    let ids = objects.iter().map(|object| object.id);
+    let restored = recovery.restore(&[]);
+    let restored = restored.map_err(|error| at_place(&place, error))?;
     let open = Open::ToRead(OpenToRead::new(directory, last));
-    let durability = Durability::new(open, place, definitions, ids);
-    let owners = owners.into_iter();
-    let owners = owners.map(|restored| FoundOwner {
-        log: None,
-        restored,
-    });
-    let found = Found {
-        owners: owners.collect(),
-        shared: Some(FoundState {
-            objects,
-            next_object,
-            durability,
-        }),
-    };
+    // Nobody has something to say.
+    let found = Found::of(restored, std::iter::repeat(None), open, place);
     let foundation = Foundation::new(topology, memory, huge_pages, last);
     Ok((foundation, found))
 }

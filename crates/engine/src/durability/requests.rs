@@ -1,4 +1,4 @@
-//! What others ask of the log thread.
+//! What others ask of the log thread, and what it tells them.
 //!
 //! ```text
 //! checkpoint ── a new file, please ──▶ log thread: flushes what is applied, goes on in a new file ── its start ──▶
@@ -23,13 +23,12 @@ pub(crate) struct Requests {
     /// `None`: nobody answers any more.
     open: Lock<Option<Vec<Request>>>,
     sequencer: Arc<Sequencer>,
-    /// Bytes of groups since the last checkpoint, and how many of these are worth one.
+    /// Bytes of groups since the last checkpoint, how many of these are worth one, and who is told when they are.
     written: AtomicU64,
     pub enough: u64,
+    due: Notify,
     /// What the log thread has done.
     pub flushes: Flushes,
-    /// Told when they are.
-    due: Notify,
 }
 
 /// What is asked for, and who hears that it is done.
@@ -47,8 +46,8 @@ impl Requests {
             sequencer: Arc::clone(sequencer),
             written: AtomicU64::new(written),
             enough,
-            flushes: Flushes::default(),
             due: Notify::new(),
+            flushes: Flushes::default(),
         }
     }
 

@@ -1,20 +1,11 @@
 //! The engine as a home whose definitions outlive the process.
 
 use crate::clients::engine::Engine;
-use crate::durability::Durability;
 use crate::error::EngineError;
 use arrow_schema::{DataType, SchemaRef};
 use eris_home::{Definition, DefinitionChange, Definitions, HomeError, ObjectDefinition};
 use eris_types::ObjectId;
 use futures::future::BoxFuture;
-
-impl Engine {
-    /// What a durable engine has; whoever asks has seen that it is one.
-    pub(super) fn kept(&self) -> &Durability {
-        let durability = self.shared().durability.as_ref();
-        durability.expect("only a durable engine has definitions")
-    }
-}
 
 impl Definitions for Engine {
     fn stored(&self) -> Vec<Definition> {

@@ -8,8 +8,10 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::task::spawn_blocking;
 
-/// How long nobody tries again after a checkpoint that was not made. All is in the log meanwhile.
+/// How long nobody tries again after a checkpoint that was not made; after each further one twice as long. All is in the
+/// log meanwhile, and each attempt takes a file of it.
 const PAUSE: Duration = Duration::from_secs(10);
+const LONGEST_PAUSE: Duration = Duration::from_secs(600);
 
 /// Makes a checkpoint.
 ///
@@ -57,12 +59,16 @@ async fn blocking(
 
 /// Makes one whenever the log has become long, as long as it can be written.
 pub(crate) async fn make_when_due(home: Arc<dyn Home>) {
+    let mut pause = PAUSE;
     while let Some(durability) = home.durability() {
         durability.checkpoint_due().await;
         match make(&home).await {
-            Ok(_) => {}
+            Ok(_) => pause = PAUSE,
             Err(HomeError::LogFailed { .. }) => return,
-            Err(_) => tokio::time::sleep(PAUSE).await,
+            Err(_) => {
+                tokio::time::sleep(pause).await;
+                pause = LONGEST_PAUSE.min(2 * pause);
+            }
         }
     }
 }

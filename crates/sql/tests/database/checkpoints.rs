@@ -1,28 +1,11 @@
 //! CHECKPOINT and BACKUP DATABASE of a database on a disk, beside sessions that write.
 
-use crate::common::{block_on_threads, database, must, values};
+use crate::common::{block_on_threads, database, must, open, values};
 use crate::keeping_home::dump::{assert_same, dump, lines};
-use eris_engine::{DatabaseSettings, Engine, Settings, Synchronous};
-use eris_numa::{HugePages, Topology};
-use eris_sql::Database;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-
-fn open(directory: &Path, (nodes, cores): (u16, u16)) -> Database {
-    let settings = Settings {
-        topology: Topology::fake(nodes, cores),
-        huge_pages: HugePages::Never,
-        memory_limit: Some(1 << 30),
-        database: Some(DatabaseSettings {
-            directory: directory.to_owned(),
-            synchronous: Synchronous::On,
-            read_only: false,
-        }),
-    };
-    Database::open(Engine::home(settings).unwrap()).unwrap_or_else(|error| panic!("{error}"))
-}
 
 /// Bytes of the files of a directory below that of the database.
 fn bytes(database: &Path, directory: &str) -> u64 {

@@ -2,9 +2,10 @@
 
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::arrow::util::display::array_value_to_string;
-use eris_engine::{Engine, Settings};
+use eris_engine::{DatabaseSettings, Engine, Settings, Synchronous};
 use eris_numa::{HugePages, Topology};
 use eris_sql::{Database, Outcome, Session, SqlError};
+use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Nodes and cores: one owner, two of one node, eight of four.
@@ -24,6 +25,38 @@ pub fn database_with(nodes: u16, cores: u16, memory: u64) -> Database {
         database: None,
     };
     Database::open(Engine::home(settings).unwrap()).unwrap()
+}
+
+/// Opens the database of a directory, on so many nodes with so many cores, or makes one.
+pub fn open(directory: &Path, (nodes, cores): (u16, u16)) -> Database {
+    let database = try_open((nodes, cores), kept_in(directory));
+    database.unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// A directory whose commits are durable before they are acknowledged.
+pub fn kept_in(directory: &Path) -> DatabaseSettings {
+    DatabaseSettings {
+        directory: directory.to_owned(),
+        synchronous: Synchronous::On,
+        read_only: false,
+    }
+}
+
+/// The same of any such settings.
+///
+/// # Errors
+/// It cannot be opened.
+pub fn try_open(
+    (nodes, cores): (u16, u16),
+    database: DatabaseSettings,
+) -> Result<Database, SqlError> {
+    let settings = Settings {
+        topology: Topology::fake(nodes, cores),
+        huge_pages: HugePages::Never,
+        memory_limit: Some(1 << 30),
+        database: Some(database),
+    };
+    Database::open(Engine::home(settings)?)
 }
 
 /// Drives a test on this thread alone.

@@ -12,10 +12,8 @@
 //! Which statements a session runs follows from a seed, so both processes know them. `ERIS_CYCLES` says how often the
 //! child is killed.
 
-use crate::common::{Random, block_on_threads, count, must, run, values};
-use eris_engine::{DatabaseSettings, Engine, Settings, Synchronous};
-use eris_numa::{HugePages, Topology};
-use eris_sql::{Database, Session};
+use crate::common::{Random, block_on_threads, count, must, open, run, values};
+use eris_sql::Session;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::ExitStatusExt;
@@ -127,20 +125,6 @@ fn step(session: usize, number: usize, random: &mut Random, before: &State) -> S
         },
     };
     Step { sql, after }
-}
-
-fn open(directory: &Path, (nodes, cores): (u16, u16)) -> Database {
-    let settings = Settings {
-        topology: Topology::fake(nodes, cores),
-        huge_pages: HugePages::Never,
-        memory_limit: Some(1 << 30),
-        database: Some(DatabaseSettings {
-            directory: directory.to_owned(),
-            synchronous: Synchronous::On,
-            read_only: false,
-        }),
-    };
-    Database::open(Engine::home(settings).unwrap()).unwrap()
 }
 
 async fn number(session: &Session, sql: &str) -> i64 {

@@ -1,23 +1,16 @@
 //! What a database on a disk tells of its log, snapshots and files, beside what the directory has.
 
-use crate::common::{block_on, database, must, values};
-use eris_engine::{DatabaseSettings, Engine, Settings, Synchronous};
-use eris_numa::{HugePages, Topology};
+use crate::common::{block_on, database, kept_in, must, try_open, values};
+use eris_engine::{DatabaseSettings, Synchronous};
 use eris_sql::{Database, Session};
 use std::path::Path;
 
 fn open(directory: &Path, synchronous: Synchronous) -> Database {
-    let settings = Settings {
-        topology: Topology::fake(1, 2),
-        huge_pages: HugePages::Never,
-        memory_limit: Some(1 << 30),
-        database: Some(DatabaseSettings {
-            directory: directory.to_owned(),
-            synchronous,
-            read_only: false,
-        }),
+    let database = DatabaseSettings {
+        synchronous,
+        ..kept_in(directory)
     };
-    Database::open(Engine::home(settings).unwrap()).unwrap()
+    try_open((1, 2), database).unwrap()
 }
 
 async fn rows(session: &Session, sql: &str) -> Vec<Vec<String>> {

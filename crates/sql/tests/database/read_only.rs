@@ -1,29 +1,22 @@
 //! A database that is open for reading only: everything is there, nothing that would outlive the process can be
 //! written, and the directory stays as it is.
 
-use crate::common::{block_on_threads, must, values};
+use crate::common::{block_on_threads, kept_in, must, try_open, values};
 use crate::keeping_home::dump::{assert_same, dump};
 use crate::reopened::SCHEMA;
 use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch};
-use eris_engine::{DatabaseSettings, Engine, Settings, Synchronous};
-use eris_numa::{HugePages, Topology};
+use eris_engine::DatabaseSettings;
 use eris_sql::{Database, Parameter, Session, SqlError};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 fn open(directory: &Path, cores: u16, read_only: bool) -> Result<Database, SqlError> {
-    let settings = Settings {
-        topology: Topology::fake(1, cores),
-        huge_pages: HugePages::Never,
-        memory_limit: Some(1 << 30),
-        database: Some(DatabaseSettings {
-            directory: directory.to_owned(),
-            synchronous: Synchronous::On,
-            read_only,
-        }),
+    let database = DatabaseSettings {
+        read_only,
+        ..kept_in(directory)
     };
-    Database::open(Engine::home(settings)?)
+    try_open((1, cores), database)
 }
 
 /// The bytes of all files below a directory.

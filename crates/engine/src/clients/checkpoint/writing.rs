@@ -52,19 +52,38 @@ pub(super) struct Written {
     /// The chunks that it refers to.
     pub referred_to: BTreeSet<u64>,
     pub rows: u64,
+    /// Bytes of the snapshot file.
+    pub bytes: u64,
     /// Bytes of columns that were in no chunk file.
     pub chunk_bytes: u64,
 }
 
 impl Writing<'_> {
-    /// Writes definitions.
-    pub fn define(&mut self, definitions: Vec<Definition>) -> Result<(), EngineError> {
-        let mut changes = definitions.into_iter().map(DefinitionChange::Is);
-        changes.try_for_each(|change| self.push(&records::definition(&change)))
+    /// Writes definitions, and what the snapshot sees of objects. All of it is on the medium when this returns, with the
+    /// chunks that it refers to.
+    ///
+    /// # Errors
+    /// The disk has no room, or has failed. No snapshot file is left.
+    pub fn write(
+        mut self,
+        definitions: Vec<Definition>,
+        objects: Vec<FrozenObject>,
+    ) -> Result<Written, EngineError> {
+        for definition in definitions {
+            self.push(&records::definition(&DefinitionChange::Is(definition)))?;
+        }
+        for object in objects {
+            self.write_object(object)?;
+        }
+        let failed = |error| checkpoint_error(&error);
+        self.written.bytes = self.writer.finish().map_err(failed)?;
+        let (Files::Own(chunks) | Files::Other(chunks)) = self.files;
+        chunks.writer.flush().map_err(failed)?;
+        Ok(self.written)
     }
 
     /// Writes what the snapshot sees of an object.
-    pub fn write(&mut self, frozen: FrozenObject) -> Result<(), EngineError> {
+    fn write_object(&mut self, frozen: FrozenObject) -> Result<(), EngineError> {
         let FrozenObject { object, segments } = frozen;
         self.push(&records::object(&object.stored()))?;
         // Read behind the answers of owners: all codes of their rows are known here.
