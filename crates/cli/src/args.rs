@@ -106,10 +106,11 @@ pub struct Statements {
     #[arg(long, value_name = "DIR")]
     pub db: Option<PathBuf>,
 
-    /// When a commit is on the disk: `on` before it is acknowledged, `off` a moment later, or within a time such as
-    /// `1s` or `200ms`; a crash takes what is not there yet
-    #[arg(long, value_name = "WHEN", default_value = "on", value_parser = synchronous, requires = "db")]
-    pub synchronous: Synchronous,
+    /// When a commit is on the disk, for as long as this process lasts: `on` before it is acknowledged, `off` a moment
+    /// later, or within a time such as `1s` or `200ms`; a crash takes what is not there yet. Without it, as `SET
+    /// synchronous` has left it, and `on` at first
+    #[arg(long, value_name = "WHEN", requires = "db")]
+    pub synchronous: Option<Synchronous>,
 
     /// Read what is in the directory, and change nothing there: any number of processes may do that at the same time
     #[arg(long, requires = "db", conflicts_with = "synchronous")]
@@ -129,24 +130,6 @@ impl Statements {
             synchronous: self.synchronous,
             read_only: self.read_only,
         })
-    }
-}
-
-fn synchronous(text: &str) -> Result<Synchronous, String> {
-    let wrong = || format!("{text} is neither on nor off, nor a time such as 1s or 200ms");
-    let units = [("ms", 1), ("s", 1_000), ("min", 60_000)];
-    match text {
-        "on" => Ok(Synchronous::On),
-        "off" => Ok(Synchronous::Off),
-        _ => {
-            let mut parts = units.iter().filter_map(|(unit, milliseconds)| {
-                let number = text.strip_suffix(unit)?.trim().parse::<u64>().ok()?;
-                number.checked_mul(*milliseconds)
-            });
-            let milliseconds = parts.next().filter(|milliseconds| *milliseconds > 0);
-            let milliseconds = milliseconds.ok_or_else(wrong)?;
-            Ok(Synchronous::Interval(Duration::from_millis(milliseconds)))
-        }
     }
 }
 

@@ -40,8 +40,8 @@ use std::thread::available_parallelism;
 /// How a database is written and read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StorageSettings {
-    /// When commits are durable.
-    pub synchronous: Synchronous,
+    /// When commits are durable. `None`: as the database has it.
+    pub synchronous: Option<Synchronous>,
     pub log: LogSettings,
     pub chunks: ChunkSettings,
     /// So many bytes of the log are worth a checkpoint.
@@ -52,7 +52,7 @@ pub(crate) struct StorageSettings {
 
 impl StorageSettings {
     /// As is best on this machine.
-    pub fn of_machine(synchronous: Synchronous) -> Self {
+    pub fn of_machine(synchronous: Option<Synchronous>) -> Self {
         StorageSettings {
             synchronous,
             log: LogSettings::default(),

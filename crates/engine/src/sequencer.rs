@@ -44,6 +44,7 @@ use eris_types::{NodeId, Timestamp};
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker};
+use std::thread;
 
 /// How many timestamps may be open at a time.
 const OPEN: u64 = 4096;
@@ -71,8 +72,7 @@ pub(crate) struct Sequencer {
     next: Sequence,
     /// Those that have finished, and what is applied.
     order: CommitOrder,
-    /// Up to where commits are durable; `u64::MAX` where nobody waits for that. Written by who flushes alone, and only
-    /// upwards, after a flush.
+    /// Up to where commits are durable; `u64::MAX` where nobody waits for that. Who flushes raises it, after a flush.
     durable: AtomicU64,
     /// Writers that wait until their timestamp is visible.
     waiting: Waiting,
@@ -136,17 +136,31 @@ impl Sequencer {
         Timestamp(self.order.visible())
     }
 
-    /// From now on commits become visible when they are durable. All whose timestamps are drawn count as durable
-    /// already: they may be visible.
+    /// From now on commits become visible when they are durable. All whose timestamps are drawn already count as
+    /// durable: they may be visible. Switching is one caller's at a time.
     pub fn wait_for_flushes(&self) {
-        self.durable.store(self.next.next() - 1, SeqCst);
+        // As long as this one is open, nothing behind it is visible. So what is visible never goes back.
+        let at = loop {
+            match self.draw(NodeId::default()) {
+                Some(at) => break at,
+                None => thread::yield_now(),
+            }
+        };
+        self.durable.store(at.0, SeqCst);
+        self.finish(at);
     }
 
-    /// Commits up to here are durable. Said by one thread, where commits become visible when they are.
+    /// From now on commits become visible when they are applied. Switching is one caller's at a time.
+    pub fn wait_for_no_flushes(&self) {
+        self.durable.store(u64::MAX, SeqCst);
+        self.waiting.wake(|| self.newest_visible());
+        // Nobody wakes these any more: they ask again, and wait with the others.
+        self.waiting_for_applied.wake(|| u64::MAX);
+    }
+
+    /// Commits up to here are durable. It changes nothing where commits become visible when they are applied.
     pub fn set_durable(&self, through: Timestamp) {
-        let durable = self.durable.load(SeqCst);
-        if durable < through.0 {
-            self.durable.store(through.0, SeqCst);
+        if self.durable.fetch_max(through.0, SeqCst) < through.0 {
             self.waiting.wake(|| self.newest_visible());
         }
     }
@@ -274,6 +288,10 @@ impl Sequencer {
             return true;
         }
         self.waiting_for_applied.add(timestamp.0, waker);
+        // Meanwhile nobody may wake these any more.
+        if self.shows_applied() {
+            return self.poll_visible(timestamp, waker);
+        }
         timestamp <= self.applied()
     }
 
@@ -307,6 +325,7 @@ pub(crate) fn first_way(topology: &Topology) -> Way {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::AtomicUsize;
 
     const NODE: NodeId = NodeId(0);
 
@@ -335,9 +354,10 @@ mod tests {
             sequencer.finish(drawn);
             drawn
         };
-        let first = commit();
+        commit();
         assert!(sequencer.shows_applied());
         sequencer.wait_for_flushes();
+        let first = sequencer.visible();
         let second = commit();
         assert_eq!((sequencer.visible(), sequencer.applied()), (first, second));
         let (reader, writer) = (sequencer.hold(), sequencer.hold_applied());
@@ -351,6 +371,67 @@ mod tests {
         assert!(sequencer.poll_visible(second, Waker::noop()));
         assert_eq!(sequencer.horizon(), second);
         sequencer.release(writer);
+    }
+
+    /// Waits until a waker is woken.
+    fn wait(mut is_over: impl FnMut(&Waker) -> bool) {
+        struct Unpark(thread::Thread);
+        impl std::task::Wake for Unpark {
+            fn wake(self: Arc<Self>) {
+                self.0.unpark();
+            }
+        }
+        let waker = Waker::from(Arc::new(Unpark(thread::current())));
+        while !is_over(&waker) {
+            thread::park();
+        }
+    }
+
+    #[test]
+    fn what_is_visible_stays_visible_when_commits_wait_for_flushes_or_no_longer() {
+        let sequencer = Sequencer::new(1, Way::Cpu);
+        let (sequencer, writing) = (&sequencer, AtomicUsize::new(2));
+        let is_written = || writing.load(SeqCst) > 0;
+        thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    for commit in 0..5_000 {
+                        let drawn = sequencer.draw(NODE).unwrap();
+                        sequencer.finish(drawn);
+                        // Whoever waits is woken, whichever way it began to wait.
+                        wait(|waker| match commit % 2 {
+                            0 => sequencer.poll_visible(drawn, waker),
+                            _ => sequencer.poll_applied(drawn, waker),
+                        });
+                    }
+                    writing.fetch_sub(1, SeqCst);
+                });
+            }
+            scope.spawn(|| {
+                while is_written() {
+                    sequencer.set_durable(sequencer.applied());
+                }
+            });
+            scope.spawn(|| {
+                while is_written() {
+                    sequencer.wait_for_flushes();
+                    let (shown, applied) = (sequencer.visible(), sequencer.applied());
+                    assert!(shown <= applied && !sequencer.shows_applied());
+                    sequencer.wait_for_no_flushes();
+                    assert!(sequencer.shows_applied());
+                }
+            });
+            let mut seen = Timestamp::ZERO;
+            while is_written() {
+                let held = sequencer.hold();
+                assert!(seen <= Timestamp(held.at()), "{seen:?}");
+                seen = Timestamp(held.at());
+                assert!(sequencer.horizon() <= seen);
+                sequencer.release(held);
+                seen = seen.max(sequencer.visible());
+            }
+        });
+        assert_eq!(sequencer.visible(), sequencer.applied());
     }
 
     #[test]

@@ -23,8 +23,9 @@ pub struct Settings {
 pub struct DatabaseSettings {
     /// Its directory. It is made if it is not there, unless it is opened for reading only.
     pub directory: PathBuf,
-    /// When commits are durable.
-    pub synchronous: Synchronous,
+    /// When commits are durable, for as long as it is open. `None`: as the database has it, which is `on` unless it was
+    /// set.
+    pub synchronous: Option<Synchronous>,
     /// Whether it is opened for reading only, as any number of processes may do at the same time. Nothing is changed
     /// on the disk. What ends with the process can be written.
     pub read_only: bool,

@@ -35,7 +35,7 @@ fn open_for(
         memory_limit: Some(1 << 30),
         database: Some(DatabaseSettings {
             directory: directory.to_owned(),
-            synchronous: Synchronous::On,
+            synchronous: Some(Synchronous::On),
             read_only,
         }),
     })
@@ -322,7 +322,7 @@ fn more_than_the_memory_is_an_error() {
         memory_limit: Some(1 << 20),
         database: Some(DatabaseSettings {
             directory: directory.path().to_owned(),
-            synchronous: Synchronous::On,
+            synchronous: Some(Synchronous::On),
             read_only: false,
         }),
     });

@@ -5,6 +5,7 @@ use eris_types::Timestamp;
 use futures::future::BoxFuture;
 use std::fmt;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::{Duration, SystemTime};
 
 /// What a checkpoint has written.
@@ -19,6 +20,9 @@ pub struct Checkpoint {
     /// Bytes of chunks that no file had before.
     pub chunk_bytes: u64,
 }
+
+/// Units of time, in milliseconds.
+const UNITS: [(&str, u64); 4] = [("h", 3_600_000), ("min", 60_000), ("s", 1_000), ("ms", 1)];
 
 /// When commits are durable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,9 +40,43 @@ impl fmt::Display for Synchronous {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Synchronous::On => f.write_str("on"),
-            Synchronous::Interval(time) => write!(f, "{time:?}"),
+            Synchronous::Interval(time) => {
+                let is_whole = |scale: u64| {
+                    time.as_nanos()
+                        .is_multiple_of(u128::from(scale) * 1_000_000)
+                };
+                match UNITS.iter().find(|(_, scale)| is_whole(*scale)) {
+                    Some((unit, scale)) => write!(f, "{}{unit}", time.as_millis() as u64 / scale),
+                    None => write!(f, "{time:?}"),
+                }
+            }
             Synchronous::Off => f.write_str("off"),
         }
+    }
+}
+
+/// What a text is that does not say when commits are durable.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is neither on nor off, nor a time such as 1s or 200ms")]
+pub struct NotSynchronous(String);
+
+impl FromStr for Synchronous {
+    type Err = NotSynchronous;
+
+    /// `on`, `off`, or a time in whole `ms`, `s`, `min` or `h`, whatever the case.
+    fn from_str(text: &str) -> Result<Self, NotSynchronous> {
+        let word = text.trim().to_lowercase();
+        match word.as_str() {
+            "on" => return Ok(Synchronous::On),
+            "off" => return Ok(Synchronous::Off),
+            _ => {}
+        }
+        let milliseconds = UNITS.iter().find_map(|(unit, scale)| {
+            let number = word.strip_suffix(unit)?.trim_end().parse::<u64>().ok()?;
+            number.checked_mul(*scale).filter(|time| *time > 0)
+        });
+        let milliseconds = milliseconds.ok_or_else(|| NotSynchronous(text.to_owned()))?;
+        Ok(Synchronous::Interval(Duration::from_millis(milliseconds)))
     }
 }
 
@@ -171,6 +209,13 @@ pub trait Durability: Send + Sync {
     /// The disk has no room, or has failed: what is in the directory is no whole database.
     fn backup(&self, directory: PathBuf) -> BoxFuture<'_, Result<Checkpoint, HomeError>>;
 
+    /// When commits are durable.
+    fn synchronous(&self) -> Synchronous;
+
+    /// Changes that, for all sessions. Commits that are acknowledged later are durable as it says. Where it is open for
+    /// reading only there are none.
+    fn set_synchronous(&self, synchronous: Synchronous);
+
     /// Waits until the log is so long that a checkpoint is worth it.
     fn checkpoint_due(&self) -> BoxFuture<'_, ()>;
 
@@ -184,4 +229,43 @@ pub trait Durability: Send + Sync {
     /// # Errors
     /// The disk has failed.
     fn close(&self) -> Result<(), HomeError>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_shown_is_read_again() {
+        for (text, shown) in [
+            ("on", "on"),
+            ("OFF", "off"),
+            ("200ms", "200ms"),
+            ("1500 ms", "1500ms"),
+            (" 60s", "1min"),
+            ("2h", "2h"),
+        ] {
+            let read: Synchronous = text.parse().unwrap();
+            assert_eq!(read.to_string(), shown);
+            assert_eq!(shown.parse(), Ok(read));
+        }
+        for text in [
+            "",
+            "0s",
+            "1",
+            "ms",
+            "-1s",
+            "1.5s",
+            "1 day",
+            "99999999999999999999s",
+            "18446744073709551615h",
+        ] {
+            assert_eq!(
+                text.parse::<Synchronous>(),
+                Err(NotSynchronous(text.to_owned()))
+            );
+        }
+        let odd = Synchronous::Interval(Duration::from_micros(1_500));
+        assert_eq!(odd.to_string(), "1.5ms");
+    }
 }

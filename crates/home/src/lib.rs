@@ -56,7 +56,7 @@ pub use describe::{
 };
 pub use durability::{
     Checkpoint, Durability, DurabilityStatus, DurableFile, DurableFileKind, FailedCheckpoint,
-    FlushTimes, LogStatus, MadeCheckpoint, SnapshotStatus, Synchronous,
+    FlushTimes, LogStatus, MadeCheckpoint, NotSynchronous, SnapshotStatus, Synchronous,
 };
 pub use eris_numa::{Budget, HugePages, OutOfMemory, Usage};
 pub use eris_telemetry::AeuSnapshot;

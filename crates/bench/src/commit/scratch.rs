@@ -46,7 +46,7 @@ impl Scratch {
             .map_err(|error| CommitBenchError::disk(directory, error))?;
         let database = DatabaseSettings {
             directory: made.path().to_owned(),
-            synchronous,
+            synchronous: Some(synchronous),
             read_only: false,
         };
         Ok(Scratch {

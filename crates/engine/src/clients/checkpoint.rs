@@ -20,7 +20,6 @@ use crate::durability::{
 };
 use crate::error::EngineError;
 use crate::protocol::objects::Freeze;
-use crate::settings::Synchronous;
 use eris_disk::{Disk, Lock};
 use eris_home::Checkpoint;
 use eris_log::{Directory, LogError, OpenDatabase, SnapshotStart, SnapshotWriter};
@@ -104,7 +103,7 @@ impl Engine {
         let directory = Directory::open(Arc::clone(&disk), Lock::Exclusive, any_database());
         let directory = directory.map_err(failed)?;
         let files = directory.chunk_files().map_err(failed)?;
-        let StorageSettings { log, chunks, .. } = StorageSettings::of_machine(Synchronous::On);
+        let StorageSettings { log, chunks, .. } = StorageSettings::of_machine(None);
         // Nobody has something to say.
         let opened = directory.write(None, &files, &BTreeSet::new(), 1, 1, (log, chunks));
         let OpenDatabase {

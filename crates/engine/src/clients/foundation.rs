@@ -10,7 +10,6 @@ use crate::object::data_object::DataObject;
 use crate::recovery::{Recovery, Restored, RestoredOwner};
 use crate::remote::Remote;
 use crate::sequencer::{Sequencer, first_way};
-use crate::settings::Synchronous;
 use crate::tasks::owner::Owner;
 use eris_disk::{Disk, Lock};
 use eris_log::{ChunkFiles, Directory, Group, LogError, LogRead, LogWriter, OpenDatabase, Origin};
@@ -60,7 +59,6 @@ pub(crate) struct Opened {
     writer: LogWriter,
     chunks: Arc<Chunks>,
     requests: Arc<Requests>,
-    synchronous: Synchronous,
 }
 
 impl Foundation {
@@ -235,6 +233,7 @@ pub(crate) fn open(
         sequencer,
         logged + of_files,
         storage.checkpoint_bytes,
+        storage.synchronous.unwrap_or_default(),
     ));
     let chunks = Arc::new(Chunks::new(
         (files, chunks, chunk_buffer),
@@ -265,7 +264,6 @@ pub(crate) fn open(
         writer,
         chunks,
         requests,
-        synchronous: storage.synchronous,
     })
 }
 
@@ -301,13 +299,7 @@ impl Opened {
     /// Who writes the log, and what is found, for tests that step it by hand.
     pub fn flusher(self) -> (Foundation, Found, Flusher) {
         let sequencer = &self.foundation.sequencer;
-        let flusher = Flusher::new(
-            self.writer,
-            &self.chunks,
-            sequencer,
-            &self.requests,
-            self.synchronous,
-        );
+        let flusher = Flusher::new(self.writer, &self.chunks, sequencer, &self.requests);
         (self.foundation, self.found, flusher)
     }
 
@@ -316,9 +308,8 @@ impl Opened {
     /// # Errors
     /// The system has none.
     pub fn start(self) -> Result<(Foundation, Found), EngineError> {
-        let synchronous = self.synchronous;
         let (foundation, found, flusher) = self.flusher();
-        let thread = LogThread::start(flusher, synchronous);
+        let thread = LogThread::start(flusher);
         let thread = thread.map_err(|error| EngineError::Start(error.to_string()))?;
         if let Some(shared) = &found.shared {
             shared.durability.set_thread(thread);

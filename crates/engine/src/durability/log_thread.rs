@@ -5,19 +5,16 @@ use super::chunks::Chunks;
 use super::requests::{Request, Requests};
 use crate::error::EngineError;
 use crate::sequencer::Sequencer;
-use crate::settings::Synchronous;
 use eris_log::{LogError, LogWriter};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Why nothing is written to a log that was closed.
 const CLOSED: &str = "the database was closed";
-/// How long commits wait for a flush where nobody waits for them.
-const OFF: Duration = Duration::from_millis(200);
 /// So many bytes of chunks are as good a reason for a checkpoint as one of the log.
 const CHUNK_SHARE: u64 = 8;
 
@@ -28,8 +25,6 @@ pub(crate) struct Flusher {
     chunks: Arc<Chunks>,
     sequencer: Arc<Sequencer>,
     requests: Arc<Requests>,
-    /// Whether commits become visible behind their flush.
-    shows_durable: bool,
 }
 
 impl Flusher {
@@ -38,19 +33,13 @@ impl Flusher {
         chunks: &Arc<Chunks>,
         sequencer: &Arc<Sequencer>,
         requests: &Arc<Requests>,
-        synchronous: Synchronous,
     ) -> Self {
-        let shows_durable = synchronous == Synchronous::On;
-        if shows_durable {
-            sequencer.wait_for_flushes();
-        }
         (requests.flushes).add(writer.written(), writer.through(), None);
         Flusher {
             writer,
             chunks: Arc::clone(chunks),
             sequencer: Arc::clone(sequencer),
             requests: Arc::clone(requests),
-            shows_durable,
         }
     }
 
@@ -76,9 +65,7 @@ impl Flusher {
         let through = self.writer.step(self.sequencer.applied())?;
         let took = (self.writer.written().groups > groups).then(|| begun.elapsed());
         (self.requests.flushes).add(self.writer.written(), through, took);
-        if self.shows_durable {
-            self.sequencer.set_durable(through);
-        }
+        self.sequencer.set_durable(through);
         self.requests.add_written(self.written() - before);
         for request in asked {
             // Whoever has given up does not listen.
@@ -130,7 +117,7 @@ impl LogThread {
     ///
     /// # Errors
     /// The system has no thread.
-    pub fn start(flusher: Flusher, synchronous: Synchronous) -> io::Result<Self> {
+    pub fn start(flusher: Flusher) -> io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let (sequencer, chunks) = (Arc::clone(&flusher.sequencer), Arc::clone(&flusher.chunks));
         let chunk = {
@@ -148,7 +135,7 @@ impl LogThread {
         };
         let requests = Arc::clone(&flusher.requests);
         let work = move || {
-            or_fail(&sequencer, || flush(flusher, &stop, synchronous));
+            or_fail(&sequencer, || flush(flusher, &stop));
             requests.close();
         };
         threads.log = Some(Builder::new().name("eris-log".to_owned()).spawn(work)?);
@@ -163,15 +150,13 @@ fn or_fail(sequencer: &Sequencer, work: impl FnOnce()) {
     }
 }
 
-fn flush(mut flusher: Flusher, stop: &AtomicBool, synchronous: Synchronous) {
-    let pause = match synchronous {
-        Synchronous::On => None,
-        Synchronous::Interval(interval) => Some(interval),
-        Synchronous::Off => Some(OFF),
-    };
-    let sequencer = Arc::clone(&flusher.sequencer);
+fn flush(mut flusher: Flusher, stop: &AtomicBool) {
+    let (sequencer, requests) = (
+        Arc::clone(&flusher.sequencer),
+        Arc::clone(&flusher.requests),
+    );
     loop {
-        sequencer.flusher().wait(pause);
+        sequencer.flusher().wait(requests.pause());
         // Before the last look: who has stopped it says nothing any more.
         let is_last = stop.load(Ordering::SeqCst);
         if !flusher.turn() {

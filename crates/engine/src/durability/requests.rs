@@ -11,11 +11,16 @@ use super::checkpoint_error;
 use super::flushes::Flushes;
 use crate::error::EngineError;
 use crate::sequencer::Sequencer;
+use crate::settings::Synchronous;
 use eris_atomics::Lock;
 use eris_log::{LogError, LogStart};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
+
+/// How long commits wait for a flush where nobody waits for them.
+const OFF: Duration = Duration::from_millis(200);
 
 /// Asked by anybody, answered by the log thread.
 #[derive(Debug)]
@@ -27,6 +32,8 @@ pub(crate) struct Requests {
     written: AtomicU64,
     pub enough: u64,
     due: Notify,
+    /// When commits are durable.
+    synchronous: Lock<Synchronous>,
     /// What the log thread has done.
     pub flushes: Flushes,
 }
@@ -40,13 +47,22 @@ pub(super) enum Request {
 
 impl Requests {
     /// Of a log of which so many bytes are worth a checkpoint; it has some already.
-    pub fn new(sequencer: &Arc<Sequencer>, written: u64, enough: u64) -> Self {
+    pub fn new(
+        sequencer: &Arc<Sequencer>,
+        written: u64,
+        enough: u64,
+        synchronous: Synchronous,
+    ) -> Self {
+        if synchronous == Synchronous::On {
+            sequencer.wait_for_flushes();
+        }
         Requests {
             open: Lock::new(Some(Vec::new())),
             sequencer: Arc::clone(sequencer),
             written: AtomicU64::new(written),
             enough,
             due: Notify::new(),
+            synchronous: Lock::new(synchronous),
             flushes: Flushes::default(),
         }
     }
@@ -89,6 +105,34 @@ impl Requests {
     pub(super) fn take(&self) -> Vec<Request> {
         let mut open = self.open.lock();
         open.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// When commits are durable.
+    pub fn synchronous(&self) -> Synchronous {
+        *self.synchronous.lock()
+    }
+
+    /// Changes that. Commits that are acknowledged from now on are durable as it says.
+    pub fn set_synchronous(&self, synchronous: Synchronous) {
+        let mut set = self.synchronous.lock();
+        match (*set == Synchronous::On, synchronous == Synchronous::On) {
+            (false, true) => self.sequencer.wait_for_flushes(),
+            (true, false) => self.sequencer.wait_for_no_flushes(),
+            _ => {}
+        }
+        *set = synchronous;
+        drop(set);
+        // The log thread may be waiting for longer, or for ever.
+        self.sequencer.flusher().ring();
+    }
+
+    /// How long the log thread waits if nobody rings.
+    pub(super) fn pause(&self) -> Option<Duration> {
+        match self.synchronous() {
+            Synchronous::On => None,
+            Synchronous::Interval(interval) => Some(interval),
+            Synchronous::Off => Some(OFF),
+        }
     }
 
     /// Nobody answers any more. Whoever has asked is told.

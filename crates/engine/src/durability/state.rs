@@ -52,6 +52,8 @@ pub(crate) struct OpenToRead {
     pub(super) directory: Lock<Option<Directory>>,
     /// Up to where it was read.
     pub(super) through: Timestamp,
+    /// When commits would be durable.
+    synchronous: Lock<Synchronous>,
 }
 
 /// The log as clients use it.
@@ -62,7 +64,8 @@ pub(crate) struct OpenLog {
     /// Held by whoever makes a checkpoint.
     pub checkpointing: tokio::sync::Mutex<()>,
     pub checkpoints: Checkpoints,
-    pub(super) synchronous: Synchronous,
+    /// When commits are durable in this process, whatever the database has.
+    given: Option<Synchronous>,
     /// `None` once the log is closed: somebody else may open it.
     pub(super) directory: Lock<Option<OpenDirectory>>,
     /// `None` where a test steps the log, and once it is closed.
@@ -74,6 +77,7 @@ impl OpenToRead {
         OpenToRead {
             directory: Lock::new(Some(directory)),
             through,
+            synchronous: Lock::default(),
         }
     }
 }
@@ -83,14 +87,14 @@ impl OpenLog {
         log: Log,
         requests: Arc<Requests>,
         directory: OpenDirectory,
-        synchronous: Synchronous,
+        given: Option<Synchronous>,
     ) -> Self {
         OpenLog {
             log,
             requests,
             checkpointing: tokio::sync::Mutex::default(),
             checkpoints: Checkpoints::default(),
-            synchronous,
+            given,
             directory: Lock::new(Some(directory)),
             thread: Lock::default(),
         }
@@ -157,6 +161,22 @@ impl Durability {
         }
     }
 
+    /// When commits are durable.
+    pub fn synchronous(&self) -> Synchronous {
+        match &self.open {
+            Open::ToWrite(open) => open.requests.synchronous(),
+            Open::ToRead(open) => *open.synchronous.lock(),
+        }
+    }
+
+    /// Changes that.
+    pub fn set_synchronous(&self, synchronous: Synchronous) {
+        match &self.open {
+            Open::ToWrite(open) => open.requests.set_synchronous(synchronous),
+            Open::ToRead(open) => *open.synchronous.lock() = synchronous,
+        }
+    }
+
     /// Whether nothing is written.
     pub fn is_read_only(&self) -> bool {
         matches!(self.open, Open::ToRead(_))
@@ -211,8 +231,13 @@ impl Durability {
         self.unopened.lock().remove(&object)
     }
 
-    /// The objects that nobody has reopened, and nobody will.
-    pub fn take_unopened(&self) -> Vec<ObjectId> {
+    /// All definitions are in use. Returns the objects that nobody has reopened, and nobody will.
+    pub fn opened(&self) -> Vec<ObjectId> {
+        if let Open::ToWrite(OpenLog { given, .. }) = &self.open
+            && let Some(given) = *given
+        {
+            self.set_synchronous(given);
+        }
         std::mem::take(&mut *self.unopened.lock())
             .into_iter()
             .collect()

@@ -111,7 +111,7 @@ impl OpenLog {
         let (requests, flushes) = (&self.requests, &self.requests.flushes);
         let written = flushes.written();
         LogStatus {
-            synchronous: self.synchronous,
+            synchronous: requests.synchronous(),
             groups: written.groups,
             bytes: written.bytes,
             bytes_since_checkpoint: requests.written(),

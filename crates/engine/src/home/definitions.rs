@@ -43,7 +43,7 @@ impl Definitions for Engine {
 
     fn opened(&self) -> BoxFuture<'_, Result<(), HomeError>> {
         Box::pin(async move {
-            for object in self.kept().take_unopened() {
+            for object in self.kept().opened() {
                 self.drop(object).await?;
             }
             Ok(())

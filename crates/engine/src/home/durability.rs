@@ -2,7 +2,7 @@
 
 use crate::clients::engine::Engine;
 use eris_disk::RealDisk;
-use eris_home::{Checkpoint, Durability, DurabilityStatus, HomeError};
+use eris_home::{Checkpoint, Durability, DurabilityStatus, HomeError, Synchronous};
 use futures::future::{BoxFuture, pending};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,6 +19,14 @@ impl Durability for Engine {
     fn backup(&self, directory: PathBuf) -> BoxFuture<'_, Result<Checkpoint, HomeError>> {
         let disk = Arc::new(RealDisk::new(&directory));
         Box::pin(Engine::backup(self, disk))
+    }
+
+    fn synchronous(&self) -> Synchronous {
+        self.kept().synchronous()
+    }
+
+    fn set_synchronous(&self, synchronous: Synchronous) {
+        self.kept().set_synchronous(synchronous);
     }
 
     fn checkpoint_due(&self) -> BoxFuture<'_, ()> {

@@ -9,7 +9,6 @@ use crate::durability::{Flusher, StorageSettings};
 use crate::protocol::lists::Parcel;
 use crate::remote::Remote;
 use crate::sequencer::Sequencer;
-use crate::settings::Synchronous;
 use crate::tasks::owner::Owner;
 use eris_aeu::{Faults, Random, Simulation, Turn};
 use eris_atomics::Way;
@@ -117,7 +116,7 @@ impl Simulated {
         let topology = Arc::new(topology);
         let memory = Memory::new(&topology, HugePages::Never, Some(1 << 30)).unwrap();
         let storage = StorageSettings {
-            synchronous: Synchronous::On,
+            synchronous: None,
             log: LogSettings {
                 file_bytes: 256 << 10,
             },

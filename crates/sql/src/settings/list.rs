@@ -5,6 +5,7 @@ use super::{Access, Setting};
 use crate::context::{NULL_ORDERS, NUMA_STRATEGIES, StatementContext};
 use crate::error::{Mistake, SqlError};
 use crate::maintenance::balance::{Chosen, WAYS};
+use eris_home::Synchronous;
 use eris_types::most_similar;
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use std::time::Duration;
 const LEAST_MEMORY: u64 = 16_000_000;
 
 /// The settings, by name.
-pub(crate) static SETTINGS: [Setting; 23] = [
+pub(crate) static SETTINGS: [Setting; 24] = [
     Setting {
         name: "balancing",
         kind: ValueKind::Choice(&WAYS),
@@ -284,6 +285,17 @@ pub(crate) static SETTINGS: [Setting; 23] = [
         description: "statements that take longer are stopped",
     },
     Setting {
+        name: "synchronous",
+        kind: ValueKind::Synchronous,
+        access: Access::Database {
+            get: |context| Value::Synchronous(synchronous(context)),
+            set: |context, value| set_synchronous(context, value.synchronous()),
+            default: |_| Value::Synchronous(Synchronous::default()),
+            is_kept: true,
+        },
+        description: "when commits are on the disk: on, before they are acknowledged; off, a moment later; or within a time; a crash takes what is not there yet. At the start --synchronous, for as long as the process lasts",
+    },
+    Setting {
         name: "temp_directory",
         kind: ValueKind::Text("the path of a directory"),
         access: Access::Database {
@@ -343,6 +355,26 @@ fn topology(context: &StatementContext) -> String {
     }
 }
 
+/// When commits are durable, where they are.
+fn synchronous(context: &StatementContext) -> Synchronous {
+    let durability = context.home.durability();
+    durability.map_or_else(Synchronous::default, |durability| durability.synchronous())
+}
+
+fn set_synchronous(context: &StatementContext, synchronous: Synchronous) -> Result<(), SqlError> {
+    match context.home.durability() {
+        Some(durability) => durability.set_synchronous(synchronous),
+        // RESET ALL changes nothing here.
+        None if synchronous == Synchronous::default() => {}
+        None => {
+            let message = "setting \"synchronous\" is for databases on a disk: this one ends with its process";
+            let error = SqlError::invalid(Mistake::CannotChangeSetting, message);
+            return Err(error.with_hint(Some("start with --db DIR")));
+        }
+    }
+    Ok(())
+}
+
 fn number(value: usize) -> Value {
     Value::Number(value as u64)
 }
@@ -362,6 +394,13 @@ impl Value {
     fn boolean(&self) -> bool {
         match self {
             Value::Boolean(value) => *value,
+            other => unreachable!("{other:?} is of another kind than its setting"),
+        }
+    }
+
+    fn synchronous(&self) -> Synchronous {
+        match self {
+            Value::Synchronous(value) => *value,
             other => unreachable!("{other:?} is of another kind than its setting"),
         }
     }

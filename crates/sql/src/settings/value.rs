@@ -1,6 +1,7 @@
 //! Values of settings, and how they are written.
 
 use crate::error::duration::{Milliseconds, UNITS};
+use eris_home::Synchronous;
 use eris_numa::Bytes;
 use std::fmt;
 use std::time::Duration;
@@ -11,6 +12,7 @@ pub(crate) enum Value {
     Number(u64),
     Boolean(bool),
     Text(String),
+    Synchronous(Synchronous),
 }
 
 /// The kinds of values. `Display` says in words what is allowed.
@@ -36,6 +38,8 @@ pub(crate) enum ValueKind {
     Choice(&'static [&'static str]),
     /// Any text, such as a name or path.
     Text(&'static str),
+    /// When commits are durable.
+    Synchronous,
 }
 
 impl ValueKind {
@@ -69,6 +73,7 @@ impl ValueKind {
                 Value::Text((*chosen?).to_owned())
             }
             ValueKind::Text(_) => Value::Text(text.to_owned()),
+            ValueKind::Synchronous => Value::Synchronous(text.parse().ok()?),
         })
     }
 
@@ -84,6 +89,7 @@ impl ValueKind {
             (_, Value::Boolean(true)) => "on".to_owned(),
             (_, Value::Boolean(false)) => "off".to_owned(),
             (_, Value::Text(text)) => text.clone(),
+            (_, Value::Synchronous(synchronous)) => synchronous.to_string(),
         }
     }
 }
@@ -114,6 +120,7 @@ impl fmt::Display for ValueKind {
             ValueKind::Boolean => write!(f, "on or off"),
             ValueKind::Choice(words) => write!(f, "{}", words.join(", ")),
             ValueKind::Text(what) => write!(f, "{what}"),
+            ValueKind::Synchronous => write!(f, "on, off, or a time such as '1s' or '200ms'"),
         }
     }
 }
@@ -143,6 +150,7 @@ mod tests {
                 ["none", "1ms", "90s", "5min", "2h"].as_slice(),
             ),
             (ValueKind::Boolean, &["on", "off"]),
+            (ValueKind::Synchronous, &["on", "off", "200ms"]),
             (ValueKind::Choice(&["auto", "UTC"]), &["auto", "UTC"]),
             (
                 ValueKind::Bytes {

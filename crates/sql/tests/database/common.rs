@@ -2,7 +2,7 @@
 
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::arrow::util::display::array_value_to_string;
-use eris_engine::{DatabaseSettings, Engine, Settings, Synchronous};
+use eris_engine::{DatabaseSettings, Engine, Settings};
 use eris_numa::{HugePages, Topology};
 use eris_sql::{Database, Outcome, Session, SqlError};
 use std::path::Path;
@@ -33,11 +33,11 @@ pub fn open(directory: &Path, (nodes, cores): (u16, u16)) -> Database {
     database.unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// A directory whose commits are durable before they are acknowledged.
+/// A directory whose commits are durable when its database says.
 pub fn kept_in(directory: &Path) -> DatabaseSettings {
     DatabaseSettings {
         directory: directory.to_owned(),
-        synchronous: Synchronous::On,
+        synchronous: None,
         read_only: false,
     }
 }

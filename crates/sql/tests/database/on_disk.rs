@@ -5,7 +5,7 @@ use eris_engine::{DatabaseSettings, Synchronous};
 use eris_sql::{Database, Session};
 use std::path::Path;
 
-fn open(directory: &Path, synchronous: Synchronous) -> Database {
+fn open(directory: &Path, synchronous: Option<Synchronous>) -> Database {
     let database = DatabaseSettings {
         synchronous,
         ..kept_in(directory)
@@ -60,7 +60,7 @@ fn what_ends_with_the_process_has_no_log_and_no_files() {
 fn files_are_those_of_the_directory() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("db");
-    let database = open(&path, Synchronous::On);
+    let database = open(&path, None);
     block_on(async {
         let session = database.session();
         must(
@@ -102,7 +102,7 @@ fn files_are_those_of_the_directory() {
 fn the_log_tells_what_it_has_written() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("db");
-    let database = open(&path, Synchronous::On);
+    let database = open(&path, None);
     block_on(async {
         let session = database.session();
         must(&session, "CREATE TABLE t (i INTEGER PRIMARY KEY)").await;
@@ -142,12 +142,12 @@ fn the_log_tells_what_it_has_written() {
         ),
         (
             Synchronous::Interval(std::time::Duration::from_secs(60)),
-            "60s",
+            "1min",
         ),
         (Synchronous::Off, "off"),
     ] {
         block_on(async {
-            let session = open(&path, synchronous).session();
+            let session = open(&path, Some(synchronous)).session();
             let sql = "SELECT synchronous, applied_commit = durable_commit FROM eris.log";
             assert_eq!(row(&session, sql).await, [shown, "true"]);
         });
@@ -159,7 +159,7 @@ fn snapshots_are_shown_and_why_there_is_none() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("db");
     let all = "SELECT state, snapshot, rows, error, made IS NULL, elapsed_ms IS NULL FROM eris.snapshots ORDER BY state";
-    let database = open(&path, Synchronous::On);
+    let database = open(&path, None);
     block_on(async {
         let session = database.session();
         must(
@@ -202,13 +202,124 @@ fn snapshots_are_shown_and_why_there_is_none() {
     });
     drop(database);
     block_on(async {
-        let session = open(&path, Synchronous::On).session();
+        let session = open(&path, None).session();
         let found = row(&session, all).await;
         assert_eq!(found[0], "in place");
         assert_eq!(
             found[2..],
             ["", "", "true", "true"],
             "another process has made it"
+        );
+    });
+}
+
+/// What commits wait for, as the setting and the log say.
+async fn waits_for(session: &Session) -> Vec<String> {
+    row(
+        session,
+        "SELECT current_setting('synchronous'), synchronous FROM eris.log",
+    )
+    .await
+}
+
+#[test]
+fn when_commits_are_durable_is_the_databases() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("db");
+    let count = "SELECT count(*), max(k) FROM t";
+    let database = open(&path, None);
+    block_on(async {
+        let (session, other) = (database.session(), database.session());
+        assert_eq!(waits_for(&session).await, ["on", "on"]);
+        session
+            .execute("CREATE TABLE t (k INT PRIMARY KEY)")
+            .await
+            .unwrap();
+        for (set, is) in [
+            ("off", "off"),
+            ("'200ms'", "200ms"),
+            ("'1 MIN'", "1min"),
+            ("on", "on"),
+            ("off", "off"),
+        ] {
+            session
+                .execute(&format!("SET synchronous = {set}"))
+                .await
+                .unwrap();
+            assert_eq!(waits_for(&other).await, [is, is], "{set}");
+            session
+                .execute("INSERT INTO t SELECT coalesce(max(k), 0) + 1 FROM t")
+                .await
+                .unwrap();
+            let durable = "SELECT durable_commit >= applied_commit FROM eris.log";
+            if is == "on" {
+                assert_eq!(row(&session, durable).await, ["true"]);
+            }
+        }
+        for wrong in ["maybe", "0", "'0s'", "1", "'1.5s'", "-1"] {
+            let error = session.execute(&format!("SET synchronous = {wrong}")).await;
+            let error = error.err().unwrap_or_else(|| panic!("{wrong} is taken"));
+            assert_eq!(error.sqlstate().to_string(), "22023", "{error}");
+        }
+        assert_eq!(waits_for(&session).await, ["off", "off"]);
+    });
+    drop(database);
+    // It was kept, and what commits did.
+    let database = open(&path, None);
+    block_on(async {
+        let session = database.session();
+        assert_eq!(waits_for(&session).await, ["off", "off"]);
+        assert_eq!(row(&session, count).await, ["5", "5"]);
+    });
+    drop(database);
+    // What a process is started with is for that process.
+    let database = open(&path, Some(Synchronous::On));
+    block_on(async {
+        let session = database.session();
+        assert_eq!(waits_for(&session).await, ["on", "on"]);
+        session.execute("INSERT INTO t VALUES (6)").await.unwrap();
+    });
+    drop(database);
+    block_on(async {
+        let only_read = DatabaseSettings {
+            read_only: true,
+            ..kept_in(&path)
+        };
+        let session = try_open((1, 2), only_read).unwrap().session();
+        assert_eq!(row(&session, "SHOW synchronous").await, ["off"]);
+        assert_eq!(row(&session, count).await, ["6", "6"]);
+        session.execute("SET synchronous = on").await.unwrap();
+        assert_eq!(row(&session, "SHOW synchronous").await, ["on"]);
+    });
+    let database = open(&path, None);
+    block_on(async {
+        let session = database.session();
+        assert_eq!(waits_for(&session).await, ["off", "off"]);
+        session.execute("RESET synchronous").await.unwrap();
+        assert_eq!(waits_for(&session).await, ["on", "on"]);
+    });
+    drop(database);
+    block_on(async {
+        let session = open(&path, None).session();
+        assert_eq!(waits_for(&session).await, ["on", "on"]);
+    });
+}
+
+#[test]
+fn a_database_in_memory_has_nothing_to_wait_for() {
+    block_on(async {
+        let session = database(1, 1).session();
+        assert_eq!(row(&session, "SHOW synchronous").await, ["on"]);
+        session.execute("RESET ALL").await.unwrap();
+        let error = session
+            .execute("SET synchronous = off")
+            .await
+            .err()
+            .unwrap();
+        assert_eq!(error.sqlstate().to_string(), "55P02");
+        assert!(
+            error.to_string().contains("ends with its process"),
+            "{error}"
         );
     });
 }
