@@ -59,6 +59,19 @@ pub fn try_open(
     Database::open(Engine::home(settings)?)
 }
 
+/// Copies a directory as it is now.
+pub fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let (from, to) = (entry.path(), to.join(entry.file_name()));
+        match from.is_dir() {
+            true => copy(&from, &to),
+            false => drop(std::fs::copy(from, to).unwrap()),
+        }
+    }
+}
+
 /// Drives a test on this thread alone.
 pub fn block_on<T>(future: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread()

@@ -11,6 +11,7 @@ mod explain_path;
 mod file_kinds;
 mod file_rows;
 mod files;
+mod formats;
 mod indexes;
 mod introspection;
 #[path = "../keeping_home/mod.rs"]

@@ -1,7 +1,7 @@
 //! A database that is open for reading only: everything is there, nothing that would outlive the process can be
 //! written, and the directory stays as it is.
 
-use crate::common::{block_on_threads, kept_in, must, try_open, values};
+use crate::common::{block_on_threads, copy, kept_in, must, try_open, values};
 use crate::keeping_home::dump::{assert_same, dump};
 use crate::reopened::SCHEMA;
 use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch};
@@ -30,19 +30,6 @@ fn bytes_of(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
         }
     }
     found
-}
-
-/// Copies a directory as it is now.
-fn copy(from: &Path, to: &Path) {
-    std::fs::create_dir(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let (from, to) = (entry.path(), to.join(entry.file_name()));
-        match from.is_dir() {
-            true => copy(&from, &to),
-            false => drop(std::fs::copy(from, to).unwrap()),
-        }
-    }
 }
 
 fn assert_denied(what: &str, error: &SqlError) {
