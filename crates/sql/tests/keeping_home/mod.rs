@@ -11,7 +11,8 @@ use eris_home::{
     Balancer, Balancing, Budget, Checkpoint, Definition, DefinitionChange, Definitions, Durability,
     DurabilityStatus, Found, HeldSnapshot, Home, HomeError, HugePages, Inspection, KeyIndexes,
     KeyOrders, Newest, NodeDescription, ObjectDefinition, ObjectStatistics, Ownership,
-    ReadBandwidth, SecondaryIndexes, SingleRows, Traffic, Usage, WorkerDescription, Write,
+    ReadBandwidth, SecondaryIndexes, SingleRows, Synchronous, Traffic, Usage, WorkerDescription,
+    Write,
 };
 use eris_numa::Topology;
 use eris_types::{ColumnId, ObjectId};
@@ -54,6 +55,7 @@ struct State {
     is_closed: bool,
     /// Whether nothing becomes durable before it is opened again.
     has_crashed: bool,
+    synchronous: Synchronous,
 }
 
 impl State {
@@ -293,6 +295,14 @@ impl Durability for KeepingHome {
 
     fn backup(&self, _: PathBuf) -> BoxFuture<'_, Result<Checkpoint, HomeError>> {
         async { panic!("it has no files") }.boxed()
+    }
+
+    fn synchronous(&self) -> Synchronous {
+        self.state().synchronous
+    }
+
+    fn set_synchronous(&self, synchronous: Synchronous) {
+        self.state().synchronous = synchronous;
     }
 
     fn checkpoint_due(&self) -> BoxFuture<'_, ()> {
