@@ -118,7 +118,7 @@ fn databases_of_every_format_are_opened() {
                 );
                 let twice = "SELECT n FROM children GROUP BY n HAVING count(*) > 1";
                 assert_eq!(
-                    count(&database.session(), twice).await,
+                    count(&database.session(), twice).await.unwrap(),
                     0,
                     "{what}: numbers come twice"
                 );
