@@ -17,7 +17,7 @@ use crate::text::parse::{place_of_expr, planning_error};
 use crate::text::statement::Statement;
 use crate::write::coerce;
 use crate::write::row_rules::{ComputedDefault, check_condition};
-use datafusion::arrow::datatypes::{DataType, Field, SchemaRef};
+use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::execution::FunctionRegistry;
 use datafusion::sql::sqlparser::ast::{
@@ -442,28 +442,27 @@ fn is_constant(value: &ast::Expr) -> bool {
     }
 }
 
-/// Adds CHECKs to those of a table with these columns.
+/// Adds CHECKs to a table.
 ///
 /// # Errors
 /// Unknown columns, an expression that is no condition, a name that is taken.
 pub(crate) fn add_checks(
     context: &StatementContext,
-    checks: &mut Vec<Check>,
+    definition: &mut Definition,
     added: Vec<UncheckedCheck>,
-    table: &str,
-    schema: &SchemaRef,
     statement: &Statement,
 ) -> Result<(), SqlError> {
     let state = session_state(context);
-    let names =
-        DFSchema::try_from_qualified_schema(table, schema).map_err(SqlError::from_datafusion)?;
+    let table = definition.name.name.clone();
+    let names = DFSchema::try_from_qualified_schema(table.as_str(), &definition.schema);
+    let names = names.map_err(SqlError::from_datafusion)?;
     for mut check in added {
         check_condition(&state, &check.expr, &names).map_err(|error| {
             let place = place_of_expr(&check.expr).map(|place| statement.excerpt(place));
             planning_error(error, statement, &state).at(place)
         })?;
         unqualify(&mut check.expr);
-        let taken = |name: &str| checks.iter().any(|other| other.name == name);
+        let taken = |name: &str| definition.has_constraint(name);
         let name = match &check.name {
             Some(name) => {
                 let plain = normalize(name);
@@ -491,7 +490,7 @@ pub(crate) fn add_checks(
                 }
             }
         };
-        checks.push(Check {
+        definition.checks.push(Check {
             name,
             expr: check.expr,
         });

@@ -1,8 +1,8 @@
 //! CREATE TABLE, also AS a query, OR REPLACE, LIKE another table.
 
 use crate::catalog::{
-    CatalogChange, Check, ColumnRules, Course, Definition, Identity, PrimaryKey, RelationName,
-    Sequence, Table, TableBalancing, TableOrView, retire,
+    CatalogChange, ColumnRules, Course, Definition, Identity, PrimaryKey, RelationName, Sequence,
+    Table, TableBalancing, TableOrView, retire,
 };
 use crate::context::StatementContext;
 use crate::error::{Mistake, SqlError};
@@ -323,25 +323,10 @@ async fn definition(
     if let Some(key) = &key {
         generated::reject("PRIMARY KEY", &key.columns, &schema, &rules)?;
     }
-    let mut checks: Vec<Check> = Vec::new();
-    add_checks(
-        context,
-        &mut checks,
-        unchecked,
-        &full.name,
-        &schema,
-        statement,
-    )?;
     let partitioning = partitioning(&create.table_options, &schema)?;
     if key.is_some() && partitioning != Partitioning::Size {
         return Err(SqlError::not_supported("PRIMARY KEY with partition_by")
             .with_hint(Some("a table with a key is partitioned by it")));
-    }
-    if let Some(key) = &key
-        && checks.iter().any(|check| check.name == key.name)
-    {
-        let message = format!("table \"{full}\" has two constraints \"{}\"", key.name);
-        return Err(SqlError::invalid(Mistake::DuplicateObject, message));
     }
     let mut definition = Definition {
         row_order: row_order(create.order_by.as_ref(), &schema, statement)?,
@@ -351,11 +336,12 @@ async fn definition(
         name: full,
         schema,
         rules,
-        checks,
+        checks: Vec::new(),
         key,
         uniques: Vec::new(),
         foreign_keys: Vec::new(),
     };
+    add_checks(context, &mut definition, unchecked, statement)?;
     for unique in uniques {
         add_unique(&mut definition, unique, statement)?;
     }

@@ -54,13 +54,7 @@ impl Altered {
         generated::resolve(context, name, &mut fields, rules, statement)?;
         self.set_fields(fields);
         self.sources.push(ColumnSource::Default);
-        let Definition {
-            name,
-            schema,
-            checks,
-            ..
-        } = &mut self.definition;
-        add_checks(context, checks, added.checks, &name.name, schema, statement)?;
+        add_checks(context, &mut self.definition, added.checks, statement)?;
         if let Some(named) = unique {
             let columns = vec![definition.name.clone()];
             add_unique(&mut self.definition, (named, columns), statement)?;

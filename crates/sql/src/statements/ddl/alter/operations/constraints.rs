@@ -46,13 +46,7 @@ impl Altered {
             _ => {}
         }
         let check = table_check(constraint)?;
-        let Definition {
-            name,
-            schema,
-            checks,
-            ..
-        } = &mut self.definition;
-        add_checks(context, checks, vec![check], &name.name, schema, statement)
+        add_checks(context, &mut self.definition, vec![check], statement)
     }
 
     pub(super) fn add_foreign_key(
