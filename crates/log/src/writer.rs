@@ -20,9 +20,10 @@ use crate::ends::{LogEnd, LogStart};
 use crate::error::LogError;
 use crate::file::{FIRST_GROUP, LOG, LogFile};
 use crate::group::{ALIGNMENT, GroupBytes, GroupKind, HEADER};
+use crate::next_file::{LogFiles, NextFile};
 use crate::place::DatabaseId;
 use crate::room::Room;
-use eris_disk::{Access, Disk, Reason};
+use eris_disk::{Access, Disk};
 use eris_types::Timestamp;
 use std::io::IoSlice;
 use std::sync::Arc;
@@ -33,9 +34,6 @@ pub const RECORD_BYTES: u64 = 20;
 const GROUP_BYTES: u64 = (HEADER + ALIGNMENT) as u64;
 /// The group that says where the log goes on, and the one that closes it.
 const LAST_GROUPS: u64 = 2 * (GROUP_BYTES + RECORD_BYTES);
-
-/// The least file, on a disk that has no room for more.
-const LEAST_FILE: u64 = 64 << 10;
 
 /// How a log is written.
 #[derive(Clone, Copy, Debug)]
@@ -64,8 +62,7 @@ pub struct Written {
 /// Writes the log.
 #[derive(Debug)]
 pub struct LogWriter {
-    disk: Arc<dyn Disk>,
-    settings: LogSettings,
+    files: LogFiles,
     buffers: Buffers,
     /// Who writes the chunks that entries refer to.
     chunks: Option<ChunkWriter>,
@@ -73,7 +70,6 @@ pub struct LogWriter {
     file: LogFile,
     /// The file in which it goes on.
     next: Option<LogFile>,
-    next_file: u64,
     group: u64,
     through: Timestamp,
     written: Written,
@@ -145,15 +141,14 @@ impl LogWriter {
         settings: LogSettings,
     ) -> (Self, Vec<LogBuffer>) {
         let (starts, buffers) = Buffers::new(buffers);
+        let files = LogFiles::new(disk, file.database, end.next_file, settings.file_bytes);
         let writer = LogWriter {
-            disk,
-            settings,
+            files,
             buffers,
             chunks: None,
             room: Room::default(),
             file,
             next: None,
-            next_file: end.next_file,
             group: end.group,
             through: end.through,
             written: Written::default(),
@@ -172,6 +167,11 @@ impl LogWriter {
     /// Where room for records is reserved.
     pub fn room(&self) -> &Room {
         &self.room
+    }
+
+    /// Where the next file is made by whoever has time for that.
+    pub fn files(&self) -> &LogFiles {
+        &self.files
     }
 
     /// The number of the file in use.
@@ -277,7 +277,8 @@ impl LogWriter {
         Ok(())
     }
 
-    /// Goes on in a new file. All that was written before belongs to commits up to the start that this returns.
+    /// Goes on in a new file: in one that was `made`, if no other is ready. All that was written before belongs to
+    /// commits up to the start that this returns.
     ///
     /// # Errors
     /// There is no room for a new file: the log goes on as it was. Or the disk has failed: nothing is written any more,
@@ -285,8 +286,11 @@ impl LogWriter {
     ///
     /// # Panics
     /// If it has failed.
-    pub fn begin_file(&mut self) -> Result<LogStart, LogError> {
+    pub fn begin_file(&mut self, made: Option<NextFile>) -> Result<LogStart, LogError> {
         assert!(!self.has_failed, "a log that has failed is not written");
+        if let Some(made) = made {
+            self.take_made(made)?;
+        }
         // What is reserved has to fit into the new file. Whoever reserves from now on goes by its limit.
         let next = self.next.as_ref().map_or(0, room_for_records);
         self.room.set_limit(next, false);
@@ -306,34 +310,23 @@ impl LogWriter {
         })
     }
 
+    /// Takes a file that was made for it. Numbers rise along the log, and meanwhile it may have gone on in a later one.
+    fn take_made(&mut self, made: NextFile) -> Result<(), LogError> {
+        match self.next.is_none() && made.0.number > self.file.number {
+            true => self.next = Some(made.0),
+            false => self.files.remove(made.0)?,
+        }
+        Ok(())
+    }
+
     /// Makes the next file, with room for so many bytes of a group at least.
     fn prepare_next(&mut self, bytes: u64) -> Result<(), LogError> {
         if let Some(small) = self.next.take() {
-            let path = LOG.path_of(small.number);
-            drop(small);
-            self.disk.remove(&path)?;
+            self.files.remove(small)?;
         }
-        let usual = self.settings.file_bytes;
-        let least = (FIRST_GROUP + bytes + LAST_GROUPS).max(LEAST_FILE.min(usual));
-        let mut length = usual.max(least);
-        let database = self.file.database;
-        loop {
-            let number = self.next_file;
-            // A number that was tried is not used again.
-            self.next_file += 1;
-            match LogFile::create(&*self.disk, database, number, length) {
-                // Of a disk that is nearly full it takes less.
-                Err(LogError::Disk(error))
-                    if matches!(error.reason, Reason::Full { .. }) && length > least =>
-                {
-                    length = (length / 2).max(least);
-                }
-                made => {
-                    self.next = Some(made?);
-                    return Ok(());
-                }
-            }
-        }
+        let made = self.files.make_for(FIRST_GROUP + bytes + LAST_GROUPS)?;
+        self.next = Some(made);
+        Ok(())
     }
 
     /// Sees to it that there is room for what others will say: makes the next file before the present one is full. To
@@ -344,7 +337,7 @@ impl LogWriter {
     pub fn prepare(&mut self) -> Result<(), LogError> {
         let wanted = self.room.take_wanted();
         let is_short = |file: &LogFile| file.rest() < wanted + GROUP_BYTES + LAST_GROUPS;
-        let half_full = self.file.rest() < self.settings.file_bytes / 2;
+        let half_full = self.file.rest() < self.files.usual() / 2;
         let needed = match &self.next {
             None => half_full || is_short(&self.file),
             Some(next) => is_short(next) && is_short(&self.file),
@@ -375,12 +368,10 @@ impl LogWriter {
         // Its room is kept back in every file.
         self.write(group, GroupKind::Closed)?;
         self.file.give_back_rest();
-        if let Some(next) = self.next.take() {
-            let path = LOG.path_of(next.number);
-            drop(next);
-            self.disk.remove(&path)?;
+        match self.next.take() {
+            Some(next) => self.files.remove(next),
+            None => Ok(()),
         }
-        Ok(())
     }
 }
 

@@ -123,7 +123,7 @@ impl Engine {
         let writer = SnapshotWriter::create(disk, database, snapshot).map_err(failed)?;
         let writing = self.writing(writer, at, Files::Other(&chunks));
         let written = writing.write(definitions, frozen)?;
-        let start = log.begin_file().map_err(failed)?;
+        let start = log.begin_file(None).map_err(failed)?;
         let next_chunk = chunks.next_number();
         directory
             .begin_from(snapshot, start, next_chunk)

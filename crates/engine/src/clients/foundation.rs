@@ -231,6 +231,7 @@ pub(crate) fn open(
     let sequencer = &foundation.sequencer;
     let requests = Arc::new(Requests::new(
         sequencer,
+        writer.files(),
         logged + of_files,
         storage.checkpoint_bytes,
         storage.synchronous.unwrap_or_default(),

@@ -70,7 +70,7 @@ impl Flusher {
         for request in asked {
             // Whoever has given up does not listen.
             match request {
-                Request::NewFile(answer) => match self.writer.begin_file() {
+                Request::NewFile(made, answer) => match self.writer.begin_file(made) {
                     Err(error) if self.writer.has_failed() => return Err(error),
                     begun => drop(answer.send(begun)),
                 },

@@ -13,7 +13,7 @@ use crate::error::EngineError;
 use crate::sequencer::Sequencer;
 use crate::settings::Synchronous;
 use eris_atomics::Lock;
-use eris_log::{LogError, LogStart};
+use eris_log::{LogError, LogFiles, LogStart, NextFile};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -28,6 +28,7 @@ pub(crate) struct Requests {
     /// `None`: nobody answers any more.
     open: Lock<Option<Vec<Request>>>,
     sequencer: Arc<Sequencer>,
+    files: LogFiles,
     /// Bytes of groups since the last checkpoint, how many of these are worth one, and who is told when they are.
     written: AtomicU64,
     pub enough: u64,
@@ -41,7 +42,11 @@ pub(crate) struct Requests {
 /// What is asked for, and who hears that it is done.
 #[derive(Debug)]
 pub(super) enum Request {
-    NewFile(oneshot::Sender<Result<LogStart, LogError>>),
+    /// In the one that was made, if there is one.
+    NewFile(
+        Option<NextFile>,
+        oneshot::Sender<Result<LogStart, LogError>>,
+    ),
     Flush(oneshot::Sender<()>),
 }
 
@@ -49,6 +54,7 @@ impl Requests {
     /// Of a log of which so many bytes are worth a checkpoint; it has some already.
     pub fn new(
         sequencer: &Arc<Sequencer>,
+        files: &LogFiles,
         written: u64,
         enough: u64,
         synchronous: Synchronous,
@@ -59,6 +65,7 @@ impl Requests {
         Requests {
             open: Lock::new(Some(Vec::new())),
             sequencer: Arc::clone(sequencer),
+            files: files.clone(),
             written: AtomicU64::new(written),
             enough,
             due: Notify::new(),
@@ -67,12 +74,15 @@ impl Requests {
         }
     }
 
-    /// Has the log go on in a new file, and returns where that begins.
+    /// Has the log go on in a new file, and returns where that begins. It blocks while that is made: commits wait for
+    /// nothing but its use.
     ///
     /// # Errors
     /// The disk has no room for one, or has failed.
     pub async fn new_file(&self) -> Result<LogStart, EngineError> {
-        let begun = self.ask(Request::NewFile).await?;
+        // If there is no room, the log thread makes a smaller one.
+        let made = self.files.make().ok();
+        let begun = self.ask(|answer| Request::NewFile(made, answer)).await?;
         begun.map_err(|error| checkpoint_error(&error))
     }
 

@@ -31,6 +31,7 @@ fn history(seed: u64, mistake: Mistake) -> Result<Known, String> {
         plan(&disk, &mut random);
         let careless: Arc<dyn Disk> = Arc::new(Careless(disk.clone(), mistake));
         if let Some(mut process) = Process::start(careless, &mut known, mistake, padding)? {
+            process.makes_files = seed % 4 < 3;
             let mut actions = random.below(120);
             while actions > 0 && process.act(&mut known, &mut random)? {
                 actions -= 1;

@@ -66,7 +66,7 @@ fn the_number_of_a_chunk_that_was_removed_after_a_checkpoint_is_not_given_again(
     let open_database = directory.write(None, &files, &BTreeSet::new(), 1, 1, settings);
     let mut database = open_database.unwrap();
     let number = write_chunk(&database);
-    let start = database.log.begin_file().unwrap();
+    let start = database.log.begin_file(None).unwrap();
     let snapshot = SnapshotStart {
         number: database.directory.next_snapshot(),
         at: start.through,

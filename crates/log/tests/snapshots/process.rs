@@ -6,8 +6,8 @@ use crate::careless::Mistake;
 use eris_disk::{Disk, Lock, SimulatedDisk};
 use eris_log::{
     Bytes, Chunk, ChunkFiles, ChunkSettings, DatabaseId, Directory, Entry, Group, LogError,
-    LogRead, LogSettings, LogStart, Manifest, NoRoom, OpenDatabase, Origin, Purpose, SnapshotStart,
-    SnapshotWriter, chunk_bytes, put_number,
+    LogRead, LogSettings, LogStart, Manifest, NextFile, NoRoom, OpenDatabase, Origin, Purpose,
+    SnapshotStart, SnapshotWriter, chunk_bytes, put_number,
 };
 use eris_types::{ObjectId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
@@ -270,6 +270,9 @@ pub struct Process {
     files: ChunkFiles,
     applied: u64,
     checkpoint: Option<Checkpoint>,
+    /// Whether files are made for the log to go on in, and the last one that was.
+    pub makes_files: bool,
+    made: Option<NextFile>,
     /// Bytes that records of snapshots have in vain.
     padding: usize,
     /// Whether a manifest could not be put into place.
@@ -317,6 +320,8 @@ impl Process {
             files: chunks,
             applied: through,
             checkpoint: None,
+            makes_files: false,
+            made: None,
             padding,
             is_rejected: false,
         })
@@ -332,7 +337,10 @@ impl Process {
             6 | 7 => self.step(known),
             8 => {
                 // Only room was asked for.
-                let _ = self.open.log.prepare();
+                match self.makes_files && known.commits.len().is_multiple_of(2) {
+                    true => self.made = self.open.log.files().make().ok(),
+                    false => drop(self.open.log.prepare()),
+                }
                 Ok(())
             }
             9 => self.open.chunks.step().map(drop).map_err(Failure::from),
@@ -387,7 +395,7 @@ impl Process {
 
     /// The log goes on in a new file. The snapshot is of any time from then on.
     fn begin(&mut self, known: &Known, random: &mut Random) -> Result<(), Failure> {
-        let start = self.open.log.begin_file()?;
+        let start = self.open.log.begin_file(self.made.take())?;
         let through = start.through.0;
         self.applied += random.below(known.commits.len() as u64 - self.applied + 1);
         let at = through + random.below(self.applied - through + 1);

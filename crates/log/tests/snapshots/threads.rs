@@ -50,7 +50,9 @@ fn open(disk: &SimulatedDisk) -> (OpenDatabase, u64) {
 fn flush(mut log: LogWriter, told: &Told, asked: Receiver<Sender<LogStart>>) {
     while !told.has_ended.load(SeqCst) {
         if let Ok(answer) = asked.try_recv() {
-            let Ok(start) = log.begin_file() else { break };
+            let Ok(start) = log.begin_file(None) else {
+                break;
+            };
             let _ = answer.send(start);
         }
         let Ok(through) = log.step(Timestamp(told.applied.load(SeqCst))) else {
