@@ -45,8 +45,8 @@ impl LogFiles {
         self.usual
     }
 
-    /// Makes a file of the usual length, which the log writer is then [given](crate::LogWriter::begin_file). If it never
-    /// is, the next start removes the file.
+    /// Makes a file of the usual length, which the log writer is then [given](crate::LogWriter::begin_file). If it
+    /// never is, the next start removes the file.
     ///
     /// # Errors
     /// The disk has no room, or has failed.

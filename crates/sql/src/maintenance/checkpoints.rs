@@ -8,8 +8,8 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::task::spawn_blocking;
 
-/// How long nobody tries again after a checkpoint that was not made; after each further one twice as long. All is in the
-/// log meanwhile, and each attempt takes a file of it.
+/// How long nobody tries again after a checkpoint that was not made; after each further one twice as long. All is in
+/// the log meanwhile, and each attempt takes a file of it.
 const PAUSE: Duration = Duration::from_secs(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(600);
 

@@ -59,8 +59,8 @@ pub(super) struct Written {
 }
 
 impl Writing<'_> {
-    /// Writes definitions, and what the snapshot sees of objects. All of it is on the medium when this returns, with the
-    /// chunks that it refers to.
+    /// Writes definitions, and what the snapshot sees of objects. All of it is on the medium when this returns, with
+    /// the chunks that it refers to.
     ///
     /// # Errors
     /// The disk has no room, or has failed. No snapshot file is left.
