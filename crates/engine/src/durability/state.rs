@@ -39,7 +39,6 @@ struct Defined {
 
 /// What the directory is open for.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "there is one in an engine")]
 pub(crate) enum Open {
     ToWrite(OpenLog),
     ToRead(OpenToRead),
