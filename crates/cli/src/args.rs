@@ -11,7 +11,6 @@ use eris_engine::{DatabaseSettings, Synchronous};
 use eris_numa::{Bytes, HugePages, ParseBytesError};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 const EXAMPLES: &str = "\
 Examples:
