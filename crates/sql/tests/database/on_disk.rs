@@ -243,7 +243,7 @@ fn when_commits_are_durable_is_the_databases() {
             ("off", "off"),
         ] {
             session
-                .execute(&format!("SET synchronous = {set}"))
+                .execute(format!("SET synchronous = {set}"))
                 .await
                 .unwrap();
             assert_eq!(waits_for(&other).await, [is, is], "{set}");
@@ -257,7 +257,7 @@ fn when_commits_are_durable_is_the_databases() {
             }
         }
         for wrong in ["maybe", "0", "'0s'", "1", "'1.5s'", "-1"] {
-            let error = session.execute(&format!("SET synchronous = {wrong}")).await;
+            let error = session.execute(format!("SET synchronous = {wrong}")).await;
             let error = error.err().unwrap_or_else(|| panic!("{wrong} is taken"));
             assert_eq!(error.sqlstate().to_string(), "22023", "{error}");
         }
