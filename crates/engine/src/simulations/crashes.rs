@@ -351,7 +351,9 @@ fn topology(random: &mut Random) -> Topology {
     Topology::fake(nodes, cores)
 }
 
-fn simulate(seed: u64) {
+/// Opens a database again and again. In each round but the first something may go wrong: anything, five times, or
+/// `only` this, once. Says whether the machine has stopped in the last round.
+fn simulate(seed: u64, only: Option<Fault>) -> bool {
     let mut random = Random::new(seed);
     let mut disk = SimulatedDisk::new(seed);
     let faults = Faults {
@@ -362,13 +364,17 @@ fn simulate(seed: u64) {
     };
     let knowledge: Knowledge = Rc::new(RefCell::new(vec![Known::default(); CLIENTS]));
     let mut made: Option<Objects> = None;
-    for round in 0..5 {
+    let (rounds, mut is_stopped) = (if only.is_some() { 2 } else { 5 }, false);
+    for round in 0..rounds {
         let rows = whole_rows(&disk);
         if round > 0 {
             if let Some(objects) = made {
                 only_read(&mut random, &disk, objects, &knowledge);
             }
-            accident(&mut random, &disk);
+            match &only {
+                Some(fault) => disk.plan(fault.clone()),
+                None => accident(&mut random, &disk),
+            }
         }
         let opened = Simulated::open(seed + round, topology(&mut random), faults, disk.clone());
         if let Ok(mut simulated) = opened {
@@ -411,7 +417,8 @@ fn simulate(seed: u64) {
             simulated.run();
             simulated.end();
         }
-        STOPPED.fetch_add(u64::from(disk.is_stopped()), Ordering::Relaxed);
+        is_stopped = disk.is_stopped();
+        STOPPED.fetch_add(u64::from(is_stopped), Ordering::Relaxed);
         disk = match random.one_in(4) {
             true => disk.kill(),
             false => disk.crash(),
@@ -420,6 +427,7 @@ fn simulate(seed: u64) {
     let mut simulated = Simulated::open(seed, topology(&mut random), faults, disk).unwrap();
     check(&mut simulated, made.unwrap(), &knowledge);
     simulated.end();
+    is_stopped
 }
 
 /// The rows that a check finds in what a crash has left, which is no damage; `None`: there is no database yet.
@@ -489,9 +497,22 @@ fn check(simulated: &mut Simulated, objects: Objects, knowledge: &Knowledge) {
 
 #[test]
 fn what_was_acknowledged_is_there_after_a_crash() {
-    for_seeds(40, simulate);
+    for_seeds(300, |seed| drop(simulate(seed, None)));
     let counts = [&STOPPED, &OPENED, &UNKNOWN, &DENIED, &CHECKPOINTS, &CHECKED];
     let counts = counts.map(|count| count.load(Ordering::Relaxed));
     println!("stopped, opened, unknown, denied, checkpoints, checked: {counts:?}");
     assert!(counts.iter().all(|count| *count > 0), "{counts:?}");
+}
+
+#[test]
+fn every_operation_may_be_the_last_or_fail() {
+    for_seeds(1, |seed| {
+        let mut operations = 0;
+        while simulate(seed, Some(Fault::at(operations + 1).stop())) {
+            operations += 1;
+            simulate(seed, Some(Fault::at(operations)));
+        }
+        println!("{operations} operations");
+        assert!(operations > 50);
+    });
 }
