@@ -66,13 +66,15 @@ pub(crate) enum Interning {
 }
 
 impl Numbering {
-    /// The dictionary of a column of an object with so many rows, as it was before the process.
+    /// The dictionary of a column of an object with so many rows, as it was before the process; `closed`: text of the
+    /// column repeats too little.
     ///
     /// # Errors
     /// The budget has no room for its strings.
     pub fn restored(
         dictionary: Dictionary,
         rows: u64,
+        closed: bool,
         budget: &Budget,
     ) -> Result<Self, OutOfMemory> {
         let strings = dictionary.values().iter().flatten();
@@ -84,7 +86,7 @@ impl Numbering {
             bytes,
             dictionary,
             reserved: vec![reserved],
-            closed: false,
+            closed,
         })
     }
 

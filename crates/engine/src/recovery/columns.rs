@@ -9,15 +9,29 @@ use eris_column::{
 use eris_numa::OutOfMemory;
 use eris_store::StoreError;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// An object whose columns are read, and the dictionaries that it has so far.
 #[derive(Clone, Copy)]
 pub(super) struct ColumnsOf<'a> {
     pub object: &'a DataObject,
     pub dictionaries: &'a [Option<Dictionary>],
+    /// Whether text of a column was found that has no codes, though there is a dictionary.
+    pub plain: &'a [AtomicBool],
 }
 
 impl ColumnsOf<'_> {
+    /// The dictionaries whose codes rows get. Where text repeats too little, new rows have got none, and none of them
+    /// will.
+    pub fn coding(self) -> Vec<Option<Dictionary>> {
+        let columns = self.dictionaries.iter().zip(self.plain);
+        let coding = columns.map(|(dictionary, plain)| {
+            let has_codes = !plain.load(Ordering::Relaxed);
+            dictionary.clone().filter(|_| has_codes)
+        });
+        coding.collect()
+    }
+
     /// Reads the columns of some rows from their stored form.
     ///
     /// # Errors
@@ -47,6 +61,10 @@ impl ColumnsOf<'_> {
                     "column {}: code {greatest} of {codes}",
                     field.name()
                 )));
+            }
+            let is_plain = !column.is_coded() && column.zone().range != ZoneRange::Empty;
+            if is_plain && self.dictionaries[place].is_some() {
+                self.plain[place].store(true, Ordering::Relaxed);
             }
             columns.push(Arc::new(column));
         }

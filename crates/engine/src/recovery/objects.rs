@@ -10,6 +10,7 @@ use eris_log::Origin;
 use eris_store::Segment;
 use eris_types::{AeuId, Code, RowId, SegmentId, Timestamp};
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
 
 /// A data object as it was read so far.
 pub(super) struct RecoveredObject {
@@ -18,12 +19,16 @@ pub(super) struct RecoveredObject {
     pub segments: BTreeMap<SegmentId, RecoveredSegment>,
     /// One entry per column; `None` where text has no codes.
     pub dictionaries: Vec<Option<Dictionary>>,
+    /// Whether text of a column was found that has no codes. Threads that read it say so.
+    pub plain: Vec<AtomicBool>,
 }
 
 impl RecoveredObject {
     pub fn new(object: DataObject) -> Self {
+        let dictionaries = object.dictionaries();
         RecoveredObject {
-            dictionaries: object.dictionaries(),
+            plain: dictionaries.iter().map(|_| AtomicBool::default()).collect(),
+            dictionaries,
             object,
             ranges: None,
             segments: BTreeMap::new(),
@@ -145,6 +150,7 @@ impl RecoveredObject {
         ColumnsOf {
             object: &self.object,
             dictionaries: &self.dictionaries,
+            plain: &self.plain,
         }
     }
 

@@ -15,7 +15,7 @@ use crate::error::EngineError;
 use eris_column::{ColumnChunk, FormReader, ObjectMemory};
 use eris_log::{ChunkFiles, LogError, Origin};
 use eris_numa::{Memory, Topology};
-use eris_store::{ReadColumns, Recoder, RestoredRows, Segment};
+use eris_store::{ReadColumns, Recoder, RestoredRows, Segment, StoreError};
 use eris_types::{AeuId, NodeId, RowId, Timestamp};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -117,6 +117,7 @@ impl Machine {
             let columns = ColumnsOf {
                 object: &recovered.object,
                 dictionaries: &recovered.dictionaries,
+                plain: &recovered.plain,
             };
             let segments = recovered.segments.values_mut();
             let segments = segments.filter(|segment| !segment.steps.is_empty());
@@ -195,14 +196,18 @@ impl Machine {
         }
         let segment = &mut work.segment.segment;
         if segment.needs_merge() {
-            // Short of memory it stays as it is, as when the rows came first.
-            let _ = segment.merge(Recoder {
+            let merged = segment.merge(Recoder {
                 horizon: at,
                 schema: &work.columns.object.schema,
                 known: work.columns.dictionaries,
-                coding: work.columns.dictionaries,
+                coding: &work.columns.coding(),
                 home,
             });
+            match merged {
+                // It stays as it is, as when the rows came first.
+                Ok(()) | Err(StoreError::OutOfMemory(_)) => {}
+                Err(other) => return Err(work.columns.wrong(&other.to_string())),
+            }
         }
         Ok(())
     }

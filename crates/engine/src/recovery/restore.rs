@@ -15,6 +15,7 @@ use eris_store::Segment;
 use eris_types::{AeuId, ObjectId, Timestamp};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::thread;
 
 /// What the log has had.
@@ -63,11 +64,11 @@ impl Recovery {
             all.push(nodes.place(recovered, &mut owners, through, logs)?);
         }
         nodes.index(&mut owners, through)?;
-        for object in &all {
-            nodes.number(object, &mut owners)?;
+        for (object, plain) in &all {
+            nodes.number(object, plain, &mut owners)?;
         }
         Ok(Restored {
-            objects: all,
+            objects: all.into_iter().map(|(object, _)| object).collect(),
             definitions,
             next_object: ObjectId(last_object.0 + 1),
             owners,
@@ -97,13 +98,15 @@ impl Nodes<'_> {
         owners: &mut [RestoredOwner],
         through: Timestamp,
         logs: &[Log],
-    ) -> Result<Arc<DataObject>, EngineError> {
+    ) -> Result<(Arc<DataObject>, Vec<bool>), EngineError> {
         let RecoveredObject {
             object,
             ranges,
             segments,
+            plain,
             ..
         } = recovered;
+        let plain: Vec<bool> = plain.into_iter().map(AtomicBool::into_inner).collect();
         let object = Arc::new(match logs.last() {
             Some(of_clients) => object.durable(of_clients.clone()),
             None => object.read_only(),
@@ -127,14 +130,14 @@ impl Nodes<'_> {
         for (aeu, segments) in of_owners {
             let log = logs.get(aeu.index());
             let partition = self.at(aeu, id, |home| {
-                Partition::restored(Arc::clone(&object), aeu, log, segments, home)
+                Partition::restored(Arc::clone(&object), aeu, log, segments, &plain, home)
             });
             owners[aeu.index()].partitions.insert(id, partition);
         }
         if object.is_ranged_by_key() {
             self.move_misplaced(&object, owners, through, logs)?;
         }
-        Ok(object)
+        Ok((object, plain))
     }
 
     fn move_misplaced(
@@ -195,13 +198,20 @@ impl Nodes<'_> {
     }
 
     /// Gives dictionaries to the owners that number them.
-    fn number(&self, object: &DataObject, owners: &mut [RestoredOwner]) -> Result<(), EngineError> {
+    fn number(
+        &self,
+        object: &DataObject,
+        plain: &[bool],
+        owners: &mut [RestoredOwner],
+    ) -> Result<(), EngineError> {
         let rows = object.total_rows();
         for (column, dictionary) in object.dictionaries().into_iter().enumerate() {
-            let Some(dictionary) = dictionary.filter(|one: &Dictionary| !one.is_empty()) else {
+            let closed = plain[column];
+            let is_known = |one: &Dictionary| closed || !one.is_empty();
+            let Some(dictionary) = dictionary.filter(is_known) else {
                 continue;
             };
-            let numbering = Numbering::restored(dictionary, rows, self.memory.budget());
+            let numbering = Numbering::restored(dictionary, rows, closed, self.memory.budget());
             let numbering = numbering.map_err(|denied| EngineError::OutOfMemory {
                 table: object.name.clone(),
                 reason: denied.to_string(),

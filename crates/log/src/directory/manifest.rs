@@ -130,6 +130,12 @@ impl Manifest {
     /// Puts the manifest into the place of the one that is there. If that fails, nobody knows which of the two is on
     /// the medium.
     pub(super) fn write(&self, disk: &dyn Disk) -> Result<(), LogError> {
+        self.prepare(disk)?;
+        put_into_place(disk)
+    }
+
+    /// Writes the manifest beside the one that is there, which stays in place.
+    pub(super) fn prepare(&self, disk: &dyn Disk) -> Result<(), LogError> {
         let next = Path::new(NEXT_MANIFEST);
         match disk.remove(next) {
             Err(error) if error.reason != Reason::NotFound => return Err(error.into()),
@@ -137,8 +143,13 @@ impl Manifest {
         }
         let file = disk.create(next)?;
         file.write_at(&[IoSlice::new(&self.bytes())], 0)?;
-        file.flush()?;
-        disk.rename(next, Path::new(MANIFEST))?;
-        Ok(disk.flush_directory(Path::new(""))?)
+        Ok(file.flush()?)
     }
+}
+
+/// Puts the manifest that was prepared into the place of the one that is there. If that fails, nobody knows which of the
+/// two is on the medium.
+pub(super) fn put_into_place(disk: &dyn Disk) -> Result<(), LogError> {
+    disk.rename(Path::new(NEXT_MANIFEST), Path::new(MANIFEST))?;
+    Ok(disk.flush_directory(Path::new(""))?)
 }

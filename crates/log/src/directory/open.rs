@@ -13,13 +13,14 @@
 //! removed, no other manifest is tried, and the next start finds either.
 
 use super::listed::{ListedFile, list_files};
-use super::manifest::Manifest;
+use super::manifest::{Manifest, NEXT_MANIFEST, put_into_place};
 use crate::ends::LogStart;
 use crate::error::LogError;
 use crate::file::LOG;
 use crate::header::FileKind;
 use crate::snapshot::{SNAPSHOTS, SnapshotStart};
 use eris_disk::{Disk, HeldLock};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -71,6 +72,11 @@ impl OpenDirectory {
         self.state().manifest
     }
 
+    /// Whether a manifest could not be put into place: nobody knows which one is on the medium, and no other is tried.
+    pub fn has_failed(&self) -> bool {
+        self.state().failed.is_some()
+    }
+
     /// Where its files are.
     pub fn disk(&self) -> &Arc<dyn Disk> {
         &self.0.disk
@@ -96,8 +102,9 @@ impl OpenDirectory {
     /// next checkpoint or start removes them.
     ///
     /// # Errors
-    /// The disk has failed, now or before. It is open whether the next start finds the former manifest or this one.
-    /// What each of them refers to is there: nothing is removed from now on.
+    /// The disk has no room for the manifest: the former one is in place, and the snapshot is removed. Or the disk has
+    /// failed, now or before. Then it is open whether the next start finds the former manifest or this one. What each of
+    /// them refers to is there: nothing is removed from now on.
     ///
     /// # Panics
     /// If the snapshot has less than the log before `start`, or one of them is older than those of the former manifest.
@@ -123,7 +130,13 @@ impl OpenDirectory {
             next_chunk: next_chunk.max(state.manifest.next_chunk),
             ..state.manifest
         };
-        let written = manifest.write(&*self.0.disk);
+        let disk = &*self.0.disk;
+        manifest.prepare(disk).inspect_err(|_| {
+            // They do no harm: the next checkpoint or start removes what is left.
+            let _ = disk.remove(Path::new(NEXT_MANIFEST));
+            let _ = disk.remove(&SNAPSHOTS.path_of(snapshot.number));
+        })?;
+        let written = put_into_place(disk);
         written.inspect_err(|error| state.failed = Some(error.clone()))?;
         state.manifest = manifest;
         self.remove_older(&LOG, start.file);

@@ -454,8 +454,8 @@ impl Process {
             return Err(Failure::Wrong(what.to_owned()));
         }
         if begun.is_err() {
-            self.is_rejected = true;
-            known.rejected += 1;
+            self.is_rejected = self.open.directory.has_failed();
+            known.rejected += usize::from(self.is_rejected);
         }
         begun?;
         known.checkpoints += 1;

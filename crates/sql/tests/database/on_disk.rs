@@ -323,3 +323,43 @@ fn a_database_in_memory_has_nothing_to_wait_for() {
         );
     });
 }
+
+#[test]
+fn text_that_repeats_too_little_stays_without_codes() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("db");
+    let add = async |session: &Session, from: usize, rows: usize| {
+        for row in from..from + rows {
+            let sql = format!("INSERT INTO t VALUES ({row}, 'no other is like {row}')");
+            must(session, &sql).await;
+        }
+    };
+    let entries =
+        "SELECT dictionary_entries FROM eris.columns WHERE \"table\" = 't' AND \"column\" = 'note'";
+    let pieces = "SELECT max(append_buffer_chunks) FROM eris.segments WHERE \"table\" = 't'";
+    let database = open(&path, Some(Synchronous::Off));
+    let known = block_on(async {
+        let session = database.session();
+        must(&session, "CREATE TABLE t (k INT PRIMARY KEY, note VARCHAR)").await;
+        add(&session, 0, 6_000).await;
+        number(&session, entries).await
+    });
+    assert!(known < 6_000, "{known}");
+    drop(database);
+    for round in 0..3 {
+        let database = open(&path, Some(Synchronous::Off));
+        block_on(async {
+            let session = database.session();
+            // A piece for each row would be read again and again.
+            let pieces = number(&session, pieces).await;
+            assert!(pieces < 1_000, "round {round}: {pieces}");
+            add(&session, 6_000 + round * 500, 500).await;
+            assert_eq!(number(&session, entries).await, known, "round {round}");
+            let right = "SELECT count(*) FROM t WHERE note = 'no other is like ' || k";
+            assert_eq!(number(&session, right).await, 6_500 + round as u64 * 500);
+            if round == 1 {
+                must(&session, "CHECKPOINT").await;
+            }
+        });
+    }
+}

@@ -47,10 +47,12 @@ impl Partition {
         owner: AeuId,
         log: Option<&Log>,
         segments: Vec<Segment>,
+        plain: &[bool],
         home: ObjectMemory<'_>,
     ) -> Self {
         let mut partition = Partition::new(object, owner, log, home);
         partition.segments = segments;
+        partition.refresh_dictionaries(plain);
         partition.tally.reset();
         partition
     }
