@@ -143,7 +143,7 @@ pub enum HomeError {
         message: String,
     },
     /// There is no room on the disk for what a statement does.
-    #[error("{table}: the disk has no room for {bytes} more bytes of the log in {directory}")]
+    #[error("{table}: the disk has no room for {bytes} more bytes in {directory}")]
     DiskFull {
         /// The table, or what is defined.
         table: String,

@@ -243,19 +243,17 @@ impl Directory {
         settings: LogSettings,
     ) -> Result<(Manifest, (LogWriter, Vec<LogBuffer>)), LogError> {
         LOG.remove_others(&*self.disk, |_| false)?;
-        let start = LogStart {
-            file: 1,
-            group: 1,
-            through: Timestamp::ZERO,
-        };
+        let log = LogWriter::create(self.disk.clone(), self.database, 1, buffers, settings)?;
         let manifest = Manifest {
             database: self.database,
-            start,
+            start: LogStart {
+                file: log.0.file_number(),
+                group: 1,
+                through: Timestamp::ZERO,
+            },
             snapshot: None,
             next_chunk,
         };
-        let disk = self.disk.clone();
-        let log = LogWriter::create(disk, self.database, start.file, buffers, settings)?;
         manifest.write(&*self.disk)?;
         Ok((manifest, log))
     }

@@ -79,8 +79,8 @@ pub struct LogWriter {
 }
 
 impl LogWriter {
-    /// Begins the log of a new database, in a file of this number; with log buffers for as many as have something to
-    /// say.
+    /// Begins the log of a new database, in a file of this number, or of a later one where the disk has little room; with
+    /// log buffers for as many as have something to say.
     ///
     /// # Errors
     /// The disk does not have it. No file is left.
@@ -92,13 +92,14 @@ impl LogWriter {
         settings: LogSettings,
     ) -> Result<(Self, Vec<LogBuffer>), LogError> {
         LOG.make_directory(&*disk)?;
-        let first = LogFile::create(&*disk, database, file, settings.file_bytes)?;
+        let files = LogFiles::new(Arc::clone(&disk), database, file, settings.file_bytes);
+        let first = files.make_for(FIRST_GROUP + LAST_GROUPS)?;
         let end = LogEnd {
             group: 1,
             through: Timestamp::ZERO,
-            file,
+            file: first.number,
             offset: FIRST_GROUP,
-            next_file: file + 1,
+            next_file: first.number + 1,
             last: None,
         };
         Ok(LogWriter::on(disk, first, end, buffers, settings))

@@ -19,6 +19,7 @@ use super::files::{ChunkFiles, ChunkPlace, FileState};
 use crate::error::LogError;
 use crate::room::{ReservedRoom, Room};
 use crossbeam_channel::{Receiver, Sender, unbounded};
+use eris_disk::Reason;
 use eris_types::ObjectId;
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -340,14 +341,25 @@ impl State {
         Ok(())
     }
 
-    /// Makes the next file, with room for an entry of so many bytes.
+    /// Makes the next file, with room for an entry of so many bytes. Of a disk that is nearly full it takes less than
+    /// usual.
     fn prepare_next(&mut self, bytes: u64) -> Result<(), LogError> {
         self.drop_next()?;
-        let length = self.settings.file_bytes.max(FIRST_ENTRY + bytes);
-        let number = self.files.next_file();
+        let least = FIRST_ENTRY + bytes;
+        let mut length = self.settings.file_bytes.max(least);
         let (disk, database) = (self.files.disk(), self.files.database());
-        let next = ChunkFile::create(&**disk, database, number, length, Contents::Chunks)?;
-        self.next = Some(next.flushing_every(self.settings.dirty_bytes));
+        let made = loop {
+            let number = self.files.next_file();
+            match ChunkFile::create(&**disk, database, number, length, Contents::Chunks) {
+                Err(LogError::Disk(error))
+                    if matches!(error.reason, Reason::Full { .. }) && length > least =>
+                {
+                    length = (length / 2).max(least);
+                }
+                made => break made?,
+            }
+        };
+        self.next = Some(made.flushing_every(self.settings.dirty_bytes));
         Ok(())
     }
 

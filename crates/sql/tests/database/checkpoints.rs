@@ -1,7 +1,8 @@
 //! CHECKPOINT and BACKUP DATABASE of a database on a disk, beside sessions that write.
 
-use crate::common::{block_on_threads, database, must, open, values};
+use crate::common::{block_on_threads, database, kept_in, must, open, try_open, values};
 use crate::keeping_home::dump::{assert_same, dump, lines};
+use eris_engine::DatabaseSettings;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -97,6 +98,48 @@ fn a_backup_is_a_database_of_its_own() {
     });
     // Nothing is left beside it.
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2);
+}
+
+#[test]
+fn who_only_reads_may_back_up_and_nobody_into_the_database() {
+    let directory = tempfile::tempdir().unwrap();
+    let (path, copy) = (directory.path().join("db"), directory.path().join("copy"));
+    block_on_threads(async {
+        let database = open(&path, (1, 2));
+        for sql in SCHEMA {
+            must(&database.session(), sql).await;
+        }
+        for within in [
+            path.clone(),
+            path.join("new"),
+            path.join("chunks"),
+            path.join("x/../y"),
+        ] {
+            let backup = format!("BACKUP DATABASE TO '{}'", within.display());
+            let error = values(&database.session(), &backup).await.unwrap_err();
+            let text = error.to_string();
+            assert!(text.contains("directory of the database itself"), "{text}");
+        }
+        drop(database);
+        let only_read = DatabaseSettings {
+            read_only: true,
+            ..kept_in(&path)
+        };
+        let database = try_open((1, 2), only_read).unwrap();
+        let before = dump(&database.session()).await;
+        let backup = format!("BACKUP DATABASE TO '{}'", copy.display());
+        must(&database.session(), &backup).await;
+        let other = open(&copy, (2, 1));
+        let of_sequences = |line: &String| line.starts_with("SELECT * FROM eris.sequences");
+        let but_sequences = |lines: Vec<String>| -> Vec<String> {
+            lines
+                .into_iter()
+                .filter(|line| !of_sequences(line))
+                .collect()
+        };
+        let after = dump(&other.session()).await;
+        assert_same(&but_sequences(before), &but_sequences(after), "the copy");
+    });
 }
 
 #[test]
