@@ -64,6 +64,8 @@ pub struct Directory {
     lock: HeldLock,
     manifest: Option<Manifest>,
     database: DatabaseId,
+    /// Whether a new database gets its manifest later.
+    is_unfinished: bool,
 }
 
 /// A database that is open for writing.
@@ -106,7 +108,17 @@ impl Directory {
             lock,
             manifest,
             database,
+            is_unfinished: false,
         })
+    }
+
+    /// A new database is none until it [begins from](OpenDirectory::begin_from) a snapshot: so it is there as a whole or
+    /// not at all.
+    pub fn unfinished(self) -> Self {
+        Directory {
+            is_unfinished: true,
+            ..self
+        }
     }
 
     /// What the database consists of. `None`: a new one will be made here.
@@ -186,6 +198,8 @@ impl Directory {
             .iter()
             .try_for_each(|number| chunks.info(*number).map(drop))?;
         let disk = &self.disk;
+        // A disk that is full has room again, with what a killed process had taken and not used.
+        chunks.cut_off()?;
         // What is removed below may come back after a crash. So no other chunk gets a number that was found there.
         let next_chunk = next_chunk.max(chunks.next_chunk());
         let last_snapshot = SNAPSHOTS.numbers(&**disk)?.last().copied().unwrap_or(0);
@@ -254,7 +268,9 @@ impl Directory {
             snapshot: None,
             next_chunk,
         };
-        manifest.write(&*self.disk)?;
+        if !self.is_unfinished {
+            manifest.write(&*self.disk)?;
+        }
         Ok((manifest, log))
     }
 }

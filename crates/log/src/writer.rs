@@ -79,8 +79,8 @@ pub struct LogWriter {
 }
 
 impl LogWriter {
-    /// Begins the log of a new database, in a file of this number, or of a later one where the disk has little room; with
-    /// log buffers for as many as have something to say.
+    /// Begins the log of a new database, in a file of this number, or of a later one where the disk has little room;
+    /// with log buffers for as many as have something to say.
     ///
     /// # Errors
     /// The disk does not have it. No file is left.

@@ -101,7 +101,8 @@ impl Engine {
         let (definitions, at, frozen) = self.freeze_all().await?;
         let place: Arc<str> = disk.root().display().to_string().into();
         let directory = Directory::open(Arc::clone(&disk), Lock::Exclusive, any_database());
-        let directory = directory.map_err(failed)?;
+        // Until all is there, it is no database.
+        let directory = directory.map_err(failed)?.unfinished();
         let files = directory.chunk_files().map_err(failed)?;
         let StorageSettings { log, chunks, .. } = StorageSettings::of_machine(None);
         // Nobody has something to say.

@@ -306,7 +306,7 @@ impl ChunkFiles {
     }
 
     /// Gives back what lies behind the last entries: room that was not used, and what a crash has left.
-    fn cut_off(&self) -> Result<(), LogError> {
+    pub(crate) fn cut_off(&self) -> Result<(), LogError> {
         let (disk, database) = (&*self.0.disk, self.0.database);
         for (number, file) in &mut self.state().files {
             if file.length > file.end {

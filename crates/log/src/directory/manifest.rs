@@ -147,8 +147,8 @@ impl Manifest {
     }
 }
 
-/// Puts the manifest that was prepared into the place of the one that is there. If that fails, nobody knows which of the
-/// two is on the medium.
+/// Puts the manifest that was prepared into the place of the one that is there. If that fails, nobody knows which of
+/// the two is on the medium.
 pub(super) fn put_into_place(disk: &dyn Disk) -> Result<(), LogError> {
     disk.rename(Path::new(NEXT_MANIFEST), Path::new(MANIFEST))?;
     Ok(disk.flush_directory(Path::new(""))?)

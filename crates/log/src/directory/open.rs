@@ -103,8 +103,8 @@ impl OpenDirectory {
     ///
     /// # Errors
     /// The disk has no room for the manifest: the former one is in place, and the snapshot is removed. Or the disk has
-    /// failed, now or before. Then it is open whether the next start finds the former manifest or this one. What each of
-    /// them refers to is there: nothing is removed from now on.
+    /// failed, now or before. Then it is open whether the next start finds the former manifest or this one. What each
+    /// of them refers to is there: nothing is removed from now on.
     ///
     /// # Panics
     /// If the snapshot has less than the log before `start`, or one of them is older than those of the former manifest.

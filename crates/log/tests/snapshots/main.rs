@@ -11,3 +11,4 @@ mod process;
 mod room;
 mod shared;
 mod threads;
+mod unfinished;
