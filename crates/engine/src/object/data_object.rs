@@ -154,8 +154,10 @@ impl DataObject {
         self
     }
 
-    /// The same object, of a database that is open for reading only.
+    /// The same object, of a database that is open for reading only. Its rows outlive the process, for they stay as
+    /// they are.
     pub fn read_only(mut self) -> Self {
+        self.is_durable = true;
         self.is_read_only = true;
         self
     }

@@ -1,7 +1,7 @@
 //! A data object as it was read, and what is to be done in its segments.
 
 use super::Wrong;
-use super::columns::ColumnsOf;
+use super::columns::{Codes, ColumnsOf};
 use super::replay::{Queued, RecoveredSegment, Source, Step, What};
 use crate::durability::records::{Columns, StoredChunk, StoredCommit, StoredRanges, StoredStrings};
 use crate::object::data_object::DataObject;
@@ -18,6 +18,8 @@ pub(super) struct RecoveredObject {
     pub segments: BTreeMap<SegmentId, RecoveredSegment>,
     /// One entry per column; `None` where text has no codes.
     pub dictionaries: Vec<Option<Dictionary>>,
+    /// The new codes of strings, where it is salvaged.
+    pub codes: Option<Codes>,
 }
 
 impl RecoveredObject {
@@ -27,6 +29,7 @@ impl RecoveredObject {
             object,
             ranges: None,
             segments: BTreeMap::new(),
+            codes: None,
         }
     }
 
@@ -82,18 +85,23 @@ impl RecoveredObject {
             let (_, deleted) = steps.entry(first.segment()).or_default();
             deleted.extend((0..*rows).map(|row| first.plus(row)));
         }
+        let mut missing = None;
         for (id, (mut added, mut deleted)) in steps {
             added.sort_by_key(|(first, ..)| *first);
             deleted.sort_unstable();
             if added.is_empty() && !self.segments.contains_key(&id) {
-                return Err(
-                    self.wrong(&format!("rows are deleted that segment {id} does not have"))
-                );
+                missing = Some(id);
+                continue;
             }
             let what = What::Commit { added, deleted };
             self.queue(id, commit.owner, Step { group, at, what });
         }
-        Ok(())
+        match missing {
+            None => Ok(()),
+            Some(id) => {
+                Err(self.wrong(&format!("rows are deleted that segment {id} does not have")))
+            }
+        }
     }
 
     /// A snapshot has a chunk.
@@ -136,6 +144,7 @@ impl RecoveredObject {
             owner,
             segment: Segment::new(id),
             steps: Vec::new(),
+            lost: Vec::new(),
         });
         segment.steps.push(step);
     }
@@ -145,6 +154,7 @@ impl RecoveredObject {
         ColumnsOf {
             object: &self.object,
             dictionaries: &self.dictionaries,
+            codes: self.codes.as_ref(),
         }
     }
 
