@@ -22,6 +22,7 @@ Examples:
   eris --db sales -f schema.sql                 keep the data in the directory sales
   eris --db sales --read-only                   only read it, beside others
   eris check sales                              look for damage in it
+  eris salvage sales saved                      save what damage has left of it
   eris ssb run --scale 1                        generate, load and run the Star Schema Benchmark
   ERIS_TOPOLOGY=4x2 eris                        pretend to have 4 NUMA nodes with 2 cores each
 
@@ -162,6 +163,18 @@ pub enum Command {
     )]
     Check(CheckCommand),
 
+    /// Write what is whole of a damaged database into a new directory, and list what is lost
+    #[command(
+        after_help = "The damaged database is only read. Its manifest may be missing. Whatever is whole goes into the new database: rows, \
+                      definitions, sequences. The rest is listed, table by table. All that is left has to fit into the memory.\n\n\
+                      Examples:\n  eris salvage sales saved\n  eris salvage sales saved --json | jq .lost\n  \
+                      eris --db saved\n\n\
+                      Exit status:\n  0    nothing is lost\n  1    something is lost, the rest is in the new directory\n  \
+                      2    nothing was written: there is no database, it is open elsewhere, the new directory has files, \
+                      or an error"
+    )]
+    Salvage(SalvageCommand),
+
     /// Generate and run the Star Schema Benchmark
     #[command(subcommand)]
     Ssb(SsbCommand),
@@ -193,6 +206,20 @@ pub struct CheckCommand {
     /// The directory of the database
     #[arg(value_name = "DIR")]
     pub directory: PathBuf,
+
+    #[command(flatten)]
+    pub output: JsonFlag,
+}
+
+#[derive(Debug, Args)]
+pub struct SalvageCommand {
+    /// The directory of the damaged database, in which nothing is changed
+    #[arg(value_name = "DIR")]
+    pub directory: PathBuf,
+
+    /// The directory of the new database: it is not there, or empty
+    #[arg(value_name = "NEW")]
+    pub target: PathBuf,
 
     #[command(flatten)]
     pub output: JsonFlag,

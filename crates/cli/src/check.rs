@@ -44,8 +44,7 @@ impl CheckError {
 /// The database is damaged, or there is none.
 pub fn run(arguments: &CheckCommand) -> Result<(), CheckError> {
     let directory = &arguments.directory;
-    let style = ProgressStyle::with_template("{bar:30} {bytes} of {total_bytes}, {eta} left");
-    let bar = ProgressBar::new(0).with_style(style.expect("the template is constant"));
+    let bar = bar();
     let checked = check_database(directory, &mut |done, total| {
         bar.set_length(total);
         bar.set_position(done);
@@ -69,13 +68,25 @@ pub fn run(arguments: &CheckCommand) -> Result<(), CheckError> {
     }
 }
 
-fn write_text(checked: &DatabaseCheck, directory: &Path, out: &mut impl Write) -> io::Result<()> {
+/// How much of a database was looked at.
+pub fn bar() -> ProgressBar {
+    let style = ProgressStyle::with_template("{bar:30} {bytes} of {total_bytes}, {eta} left");
+    ProgressBar::new(0).with_style(style.expect("the template is constant"))
+}
+
+/// What is wrong, a line or two for each finding.
+pub fn write_findings(checked: &DatabaseCheck, out: &mut impl Write) -> io::Result<()> {
     for found in &checked.findings {
         writeln!(out, "{}", told(found))?;
     }
-    if !checked.findings.is_empty() {
-        writeln!(out)?;
+    match checked.findings.is_empty() {
+        true => Ok(()),
+        false => writeln!(out),
     }
+}
+
+fn write_text(checked: &DatabaseCheck, directory: &Path, out: &mut impl Write) -> io::Result<()> {
+    write_findings(checked, out)?;
     let unused = match checked.unused.parts {
         0 => String::new(),
         chunks => format!(
@@ -139,7 +150,8 @@ fn told(found: &DatabaseFinding) -> String {
     text
 }
 
-fn as_json(checked: &DatabaseCheck) -> Value {
+/// All that a check has found.
+pub fn as_json(checked: &DatabaseCheck) -> Value {
     let count = |count: Counted, parts: &str| json!({"files": count.files, "bytes": count.bytes, parts: count.parts});
     let all = |findings: &[DatabaseFinding]| -> Vec<Value> {
         let one = |found: &DatabaseFinding| {

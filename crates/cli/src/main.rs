@@ -30,6 +30,7 @@ mod pager;
 mod places;
 mod plan;
 mod runner;
+mod salvage;
 mod script_error;
 mod settings;
 mod ssb;
@@ -67,6 +68,8 @@ enum CliError {
     Bench(#[from] benches::BenchError),
     #[error(transparent)]
     Check(#[from] check::CheckError),
+    #[error(transparent)]
+    Salvage(#[from] salvage::SalvageError),
     #[error("cannot start: {0}")]
     Runtime(io::Error),
     #[error("interrupted")]
@@ -82,6 +85,7 @@ impl CliError {
             CliError::Ssb(error) => error.is_closed_pipe(),
             CliError::Bench(error) => error.is_closed_pipe(),
             CliError::Check(error) => error.is_closed_pipe(),
+            CliError::Salvage(error) => error.is_closed_pipe(),
             _ => false,
         }
     }
@@ -91,6 +95,7 @@ impl CliError {
             error if error.is_closed_pipe() => 0,
             CliError::Interrupted => 130,
             CliError::Check(error) => error.exit_code(),
+            CliError::Salvage(error) => error.exit_code(),
             _ => 1,
         }
     }
@@ -137,6 +142,9 @@ fn run(cli: Cli, sources: Vec<Source>) -> Result<(), CliError> {
         .map_err(CliError::Runtime)?;
     match cli.command {
         Some(Command::Check(check)) => Ok(check::run(&check)?),
+        Some(Command::Salvage(salvage)) => {
+            Ok(runtime.block_on(salvage::run(settings(topology), &salvage))?)
+        }
         Some(Command::Machine(machine)) => Ok(benches::machine(&topology, &machine)?),
         Some(Command::Bench(bench)) => Ok(benches::run(settings(topology), &bench, &runtime)?),
         Some(Command::Plan(plan)) => {

@@ -86,6 +86,16 @@ impl SimulatedDisk {
         self.locked().short_writes = short;
     }
 
+    /// From now on the sector of a file that has this byte cannot be read: the disk has given it up.
+    ///
+    /// # Panics
+    /// If there is no such file.
+    pub fn wear_out(&self, path: &Path, offset: u64) {
+        let mut state = self.locked();
+        let file = state.open(path).expect("there is such a file");
+        state.content(file).wear_out(offset);
+    }
+
     /// Lets an operation fail later.
     pub fn plan(&self, fault: Fault) {
         self.locked().plan.add(fault);

@@ -59,5 +59,5 @@ pub use error::EngineError;
 pub use held::located::Located;
 pub use key_index::measure::SegmentLoad;
 pub use key_index::shift::Shift;
-pub use recovery::{DatabaseCheck, DatabaseFinding, check_database};
+pub use recovery::{DatabaseCheck, DatabaseFinding, DatabaseSalvage, LostRows, check_database};
 pub use settings::{DatabaseSettings, Settings, Synchronous};

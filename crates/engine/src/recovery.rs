@@ -16,24 +16,27 @@
 //! not done twice.
 //!
 //! What cannot be read is an error that says where. Nothing is left out. A [check](mod@check) reads the same and goes
-//! on.
+//! on. A [salvage](mod@salvage) leaves out what is damaged, and says what that was.
 
 mod check;
 mod columns;
 mod objects;
 mod replay;
 mod restore;
+mod salvage;
 
 #[cfg(test)]
 pub(crate) use check::check;
 pub use check::{DatabaseCheck, DatabaseFinding, check_database};
 pub(crate) use restore::{Restored, RestoredOwner};
+pub use salvage::{DatabaseSalvage, LostRows};
+pub(crate) use salvage::{Salvage, UniqueColumns};
 
 use crate::durability::records::{self, Columns, Record};
 use crate::error::EngineError;
 use crate::object::data_object::DataObject;
 use eris_home::{Definition, DefinitionChange};
-use eris_log::{ChunkFiles, Group, Origin};
+use eris_log::{ChunkFiles, Group, LogError, Origin};
 use eris_numa::{Memory, Topology};
 use eris_types::{ObjectId, SegmentId, Timestamp};
 use objects::RecoveredObject;
@@ -214,12 +217,16 @@ fn records_of(origin: Origin, group: &Group) -> Result<Vec<(Timestamp, Record<'_
         let says = says.map_err(|error| Wrong::Damaged(error.to_string()))?;
         all.push((record.at, says));
     }
+    Ok(in_order(origin, all))
+}
+
+fn in_order(origin: Origin, mut all: Vec<(Timestamp, Record<'_>)>) -> Vec<(Timestamp, Record<'_>)> {
     // Objects are in the log buffer of clients, and what owners say of them in theirs.
     if origin == Origin::Log {
         let is_object = |record: &Record<'_>| matches!(record, Record::Object(_));
         all.sort_by_key(|(at, record)| (*at, !is_object(record)));
     }
-    Ok(all)
+    all
 }
 
 /// A group says what cannot be.
@@ -236,6 +243,8 @@ fn damaged(origin: Origin, group: u64, reason: &dyn std::fmt::Display) -> Engine
 enum Wrong {
     /// It says what cannot be.
     Damaged(String),
+    /// A chunk that it refers to cannot be read.
+    Chunk(LogError),
     /// It could be, but for this.
     Failed(EngineError),
 }
@@ -245,6 +254,7 @@ impl Wrong {
     fn of(self, origin: Origin, group: u64) -> EngineError {
         match self {
             Wrong::Damaged(reason) => damaged(origin, group, &reason),
+            Wrong::Chunk(error) => EngineError::Open(error.to_string()),
             Wrong::Failed(error) => error,
         }
     }

@@ -59,6 +59,9 @@ pub trait Definitions: Send + Sync {
     /// this.
     fn reopen(&self, object: ObjectId, definition: &ObjectDefinition) -> Result<(), HomeError>;
 
+    /// The objects that no definition has [reopened](Self::reopen) so far, and how they are made.
+    fn unopened(&self) -> Vec<(ObjectId, ObjectDefinition)>;
+
     /// All definitions are in use again. Objects that none has [reopened](Self::reopen) are dropped.
     fn opened(&self) -> BoxFuture<'_, Result<(), HomeError>>;
 }

@@ -25,18 +25,23 @@
 //! | `found` | what lies in a directory, and its lock |
 //! | `open` | how another manifest takes the place of the one that is there |
 //! | `check` | looking at all of it |
+//! | `remains` | the same if it may be damaged, or its manifest gone |
 //! | `listed` | its files, and how long they are |
 
 mod check;
+mod findings;
 mod found;
 mod listed;
 mod manifest;
 mod open;
+mod remains;
 
-pub use check::{Checked, Counted, Finding, Look, Part, check};
+pub use check::check;
+pub use findings::{Checked, Counted, Finding, Look, Part};
 pub use listed::{ListedFile, ListedKind};
 pub use manifest::Manifest;
 pub use open::OpenDirectory;
+pub use remains::Remains;
 
 use crate::buffers::LogBuffer;
 use crate::chunks::{ChunkBuffer, ChunkFiles, ChunkSettings, ChunkWriter};

@@ -5,7 +5,7 @@
 //! rest. So another one that is shorter was cut off.
 
 use crate::error::LogError;
-use crate::header::{FileKind, HEADER_BYTES, Own};
+use crate::header::{FileKind, HEADER_BYTES, NO_HEADER, OpenFile, Own};
 use crate::place::{DatabaseId, Place};
 use eris_disk::{Access, Disk, File};
 use std::io::IoSlice;
@@ -66,17 +66,25 @@ impl LogFile {
         let open = LOG.open(disk, database, number, access)?;
         let Some(own) = open.own else {
             let path = open.file.path();
-            return Err(LogError::damaged(path, 0, "it has no header"));
+            return Err(LogError::damaged(path, 0, NO_HEADER));
         };
-        let allocated = own[..8].try_into().expect("eight bytes");
+        let allocated = u64::from_le_bytes(own[..8].try_into().expect("eight bytes"));
         Ok(LogFile {
+            allocated,
+            ..LogFile::of_any_length(open, number, database)
+        })
+    }
+
+    /// A file that was opened, of which nobody knows what was allocated.
+    pub fn of_any_length(open: OpenFile, number: u64, database: DatabaseId) -> Self {
+        LogFile {
             file: open.file,
             number,
             database,
             end: FIRST_GROUP,
             length: open.length,
-            allocated: u64::from_le_bytes(allocated),
-        })
+            allocated: open.length,
+        }
     }
 
     /// Bytes that are left for groups.

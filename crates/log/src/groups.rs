@@ -2,12 +2,12 @@
 
 use crate::error::LogError;
 use crate::group::{ALIGNMENT, Found, Group, HEADER, MAGIC, group_bytes};
-use crate::header::FileKind;
+use crate::header::{FileKind, OpenFile};
 use crate::place::DatabaseId;
 use eris_disk::File;
 
 /// Bytes that are looked through at once for a group behind damage.
-const BLOCK: u64 = 1 << 20;
+const BLOCK: u64 = 1 << 16;
 
 /// A file that has groups.
 #[derive(Debug)]
@@ -21,7 +21,19 @@ pub(crate) struct Groups<'a> {
     pub buffer: Vec<u8>,
 }
 
-impl Groups<'_> {
+impl<'a> Groups<'a> {
+    /// Those of a file that was opened.
+    pub fn of(kind: &'a FileKind, open: &'a OpenFile, database: DatabaseId, number: u64) -> Self {
+        Groups {
+            kind,
+            database,
+            number,
+            file: &*open.file,
+            length: open.length,
+            buffer: Vec::new(),
+        }
+    }
+
     /// The group in a place, and the bytes that it takes. `None`: there is no whole one.
     pub fn at(&mut self, offset: u64) -> Result<Option<(Group, u64)>, LogError> {
         let left = self.length.saturating_sub(offset);
@@ -43,21 +55,23 @@ impl Groups<'_> {
         })
     }
 
-    /// Where the first group is that follows a place where none is.
-    pub fn behind(&mut self, offset: u64) -> Result<Option<u64>, LogError> {
+    /// Where the first group is that follows a place where none is. What cannot be read is passed over.
+    pub fn behind(&mut self, offset: u64) -> Option<u64> {
         let mut at = offset + ALIGNMENT as u64;
         let mut block = Vec::new();
         while at < self.length {
             block.resize((self.length - at).min(BLOCK) as usize, 0);
-            self.file.read_at(&mut block, at)?;
+            if self.file.read_at(&mut block, at).is_err() {
+                block.fill(0);
+            }
             let places = (at..).step_by(ALIGNMENT).zip(block.chunks(ALIGNMENT));
             for (place, _) in places.filter(|(_, bytes)| bytes.starts_with(&MAGIC)) {
-                if self.at(place)?.is_some() {
-                    return Ok(Some(place));
+                if let Ok(Some(_)) = self.at(place) {
+                    return Some(place);
                 }
             }
             at += block.len() as u64;
         }
-        Ok(None)
+        None
     }
 }

@@ -24,6 +24,8 @@ use std::path::{Path, PathBuf};
 pub const FORMAT: u32 = 1;
 /// Bytes of a header.
 pub(crate) const HEADER_BYTES: u64 = 64;
+/// What is wrong with a file that was only begun, and should have been filled.
+pub(crate) const NO_HEADER: &str = "it has no header";
 const CHECKSUM: usize = 40;
 const OWN: usize = 48;
 
@@ -229,6 +231,17 @@ impl FileKind {
         Err(self.what_is_wrong(&found, database, file.path()))
     }
 
+    /// Opens a file whatever its header says.
+    ///
+    /// # Errors
+    /// It is not there, or cannot be read.
+    pub fn open_any(&self, disk: &dyn Disk, number: u64) -> Result<OpenFile, LogError> {
+        let file = disk.open(&self.path_of(number), Access::Read)?;
+        let length = file.len()?;
+        let own = None;
+        Ok(OpenFile { file, length, own })
+    }
+
     /// Why a header is none of this database and number.
     fn what_is_wrong(&self, found: &Header, database: DatabaseId, path: &Path) -> LogError {
         let path = path.to_owned();
@@ -236,7 +249,9 @@ impl FileKind {
             return LogError::Foreign { path };
         }
         let format = u32::from_le_bytes(found[8..12].try_into().expect("four bytes"));
-        if format > FORMAT {
+        let (of, header) = self.as_it_says(found);
+        // If all else is as we write it, the format alone is damaged.
+        if format > FORMAT && found[12..] != header[12..] {
             let newest = FORMAT;
             return LogError::Newer {
                 path,
@@ -244,12 +259,43 @@ impl FileKind {
                 newest,
             };
         }
+        match *found == header && of != database {
+            true => LogError::OfAnother { path },
+            false => LogError::damaged(&path, 0, "its header is not what was written"),
+        }
+    }
+
+    /// The database that a header says, and the header that a file of it has which says the same.
+    fn as_it_says(&self, found: &Header) -> (DatabaseId, Header) {
         let of = DatabaseId(found[16..32].try_into().expect("sixteen bytes"));
         let number = u64::from_le_bytes(found[32..40].try_into().expect("eight bytes"));
         let own = found[OWN..].try_into().expect("sixteen bytes");
-        match *found == self.header(of, number, own) && of != database {
-            true => LogError::OfAnother { path },
-            false => LogError::damaged(&path, 0, "its header is not what was written"),
+        (of, self.header(of, number, own))
+    }
+
+    /// The database that a file belongs to. `None`: its header does not say.
+    ///
+    /// # Errors
+    /// A later version has written it.
+    pub fn database_of(
+        &self,
+        disk: &dyn Disk,
+        number: u64,
+    ) -> Result<Option<DatabaseId>, LogError> {
+        let Ok(file) = disk.open(&self.path_of(number), Access::Read) else {
+            return Ok(None);
+        };
+        let mut found: Header = [0; HEADER_BYTES as usize];
+        if file.read_at(&mut found, 0).is_err() {
+            return Ok(None);
+        }
+        let (database, header) = self.as_it_says(&found);
+        if found == header {
+            return Ok(Some(database));
+        }
+        match self.what_is_wrong(&found, database, file.path()) {
+            newer @ LogError::Newer { .. } => Err(newer),
+            _ => Ok(None),
         }
     }
 }

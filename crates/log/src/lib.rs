@@ -50,7 +50,7 @@ pub use chunks::{
 };
 pub use directory::{
     Checked, Counted, Directory, Finding, ListedFile, ListedKind, Look, Manifest, OpenDatabase,
-    OpenDirectory, Part, check,
+    OpenDirectory, Part, Remains, check,
 };
 pub use ends::{LastGroup, LogEnd, LogStart};
 pub use error::LogError;

@@ -17,7 +17,7 @@
 use crate::error::LogError;
 use crate::group::{Group, GroupBytes, GroupKind};
 use crate::groups::Groups;
-use crate::header::{FileKind, HEADER_BYTES, OpenFile};
+use crate::header::{FileKind, HEADER_BYTES, NO_HEADER};
 use crate::place::DatabaseId;
 use eris_disk::{Access, Disk, File};
 use eris_types::Timestamp;
@@ -105,10 +105,21 @@ impl SnapshotWriter {
         self.or_fail(|writer| {
             let before = writer.group.len();
             if before > 0 && before + body.len() > GROUP {
-                writer.end_group(GroupKind::Records)?;
+                writer.write_group(GroupKind::Records)?;
             }
             writer.group.push(writer.start.at, body);
             Ok(())
+        })
+    }
+
+    /// What is added from now on is in other groups.
+    ///
+    /// # Errors
+    /// As [`SnapshotWriter::push`].
+    pub fn end_group(&mut self) -> Result<(), LogError> {
+        self.or_fail(|writer| match writer.group.len() {
+            0 => Ok(()),
+            _ => writer.write_group(GroupKind::Records),
         })
     }
 
@@ -117,11 +128,9 @@ impl SnapshotWriter {
     /// # Errors
     /// As [`SnapshotWriter::push`]. The file is removed.
     pub fn finish(mut self) -> Result<u64, LogError> {
+        self.end_group()?;
         self.or_fail(|writer| {
-            if writer.group.len() > 0 {
-                writer.end_group(GroupKind::Records)?;
-            }
-            writer.end_group(GroupKind::Closed)?;
+            writer.write_group(GroupKind::Closed)?;
             // Its name is there since the file was made.
             Ok(writer.file.flush()?)
         })?;
@@ -140,7 +149,7 @@ impl SnapshotWriter {
         act(self).inspect_err(|error| self.failed = Some(error.clone()))
     }
 
-    fn end_group(&mut self, kind: GroupKind) -> Result<(), LogError> {
+    fn write_group(&mut self, kind: GroupKind) -> Result<(), LogError> {
         let next = GroupBytes::new(Vec::new(), self.start.at);
         let group = std::mem::replace(&mut self.group, next);
         let place = SNAPSHOTS.place(self.database, self.start.number, self.end);
@@ -189,9 +198,9 @@ pub fn read_snapshot<E: From<LogError>>(
     let open = SNAPSHOTS.open(disk, database, start.number, Access::Read)?;
     let damaged = |offset, what: &str| LogError::damaged(open.file.path(), offset, what);
     if open.own.is_none() {
-        return Err(damaged(0, "it has no header").into());
+        return Err(damaged(0, NO_HEADER).into());
     }
-    let mut groups = groups_of(&open, database, start.number);
+    let mut groups = Groups::of(&SNAPSHOTS, &open, database, start.number);
     let (mut at, mut number) = (HEADER_BYTES, 1);
     loop {
         let Some((group, length)) = groups.at(at)? else {
@@ -209,18 +218,6 @@ pub fn read_snapshot<E: From<LogError>>(
             GroupKind::Closed => return Err(damaged(at, FOLLOWED).into()),
             _ => take(group)?,
         }
-    }
-}
-
-/// The groups of a snapshot that was opened.
-pub(crate) fn groups_of(open: &OpenFile, database: DatabaseId, number: u64) -> Groups<'_> {
-    Groups {
-        kind: &SNAPSHOTS,
-        database,
-        number,
-        file: &*open.file,
-        length: open.length,
-        buffer: Vec::new(),
     }
 }
 

@@ -28,6 +28,7 @@ mod view;
 pub(crate) use balancing::TableBalancing;
 pub(crate) use data::{DataSource, StoredObjects};
 pub(crate) use definition_log::DefinitionLog;
+pub(crate) use definitions::of_table as definition_of;
 pub(crate) use draft::Draft;
 pub(crate) use foreign_key::{ForeignKey, positions};
 pub(crate) use index::TableIndex;

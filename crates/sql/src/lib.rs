@@ -52,6 +52,7 @@ pub use session::prepared_statement::PreparedStatement;
 pub use session::relations::{
     Function, FunctionKind, IsWanted, Relation, RelationColumn, RelationKind, ScriptPart,
 };
+pub use session::salvage::{DanglingRows, SalvageTarget, SalvagedDatabase, unique_columns};
 pub use session::table_rows::TableRows;
 pub use session::{Canceller, Running, Session};
 pub use text::lexeme::{Lexeme, LexemeKind, lexemes};

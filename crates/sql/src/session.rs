@@ -8,6 +8,7 @@ pub(crate) mod prepare;
 mod prepared;
 pub(crate) mod prepared_statement;
 pub(crate) mod relations;
+pub(crate) mod salvage;
 mod serving;
 pub(crate) mod table_rows;
 

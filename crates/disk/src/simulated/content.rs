@@ -36,9 +36,22 @@ pub(super) struct Content {
     pending: BTreeMap<u64, Vec<Option<Sector>>>,
     /// The least and the greatest length since the last flush.
     lens: Option<(u64, u64)>,
+    /// Sectors that cannot be read.
+    worn: BTreeSet<u64>,
 }
 
 impl Content {
+    /// The sector that has this byte cannot be read from now on.
+    pub(super) fn wear_out(&mut self, offset: u64) {
+        self.worn.insert(offset / SECTOR);
+    }
+
+    /// Whether one of so many bytes from `offset` on cannot be read.
+    pub(super) fn is_worn(&self, offset: u64, bytes: u64) -> bool {
+        let sectors = offset / SECTOR..(offset + bytes).div_ceil(SECTOR);
+        self.worn.range(sectors).next().is_some()
+    }
+
     pub(super) fn len(&self) -> u64 {
         self.len
     }
@@ -196,6 +209,7 @@ impl Content {
             blocks_changed: false,
             pending: BTreeMap::new(),
             lens: None,
+            worn: self.worn.clone(),
         }
     }
 }

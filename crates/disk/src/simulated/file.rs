@@ -104,6 +104,9 @@ impl File for SimulatedFile {
         self.disk
             .run_or_fail(self.call(Operation::Read, Some(extent)), |state, _| {
                 let content = state.content(self.inode);
+                if content.is_worn(offset, extent.bytes) {
+                    return Err(Reason::of(Errno::IO, extent.bytes, || None));
+                }
                 let read = read_whole(buffer, offset, |buffer, offset| {
                     Ok(content.read(buffer, offset))
                 });

@@ -1,7 +1,7 @@
 //! The engine: data objects by number, and what statements share.
 
 use super::client::Client;
-use super::foundation::{Found, FoundState, Foundation, open, open_to_read};
+use super::foundation::{Found, FoundState, Foundation, open, open_remains, open_to_read};
 use super::shared::EngineState;
 use crate::durability::{Durability, StorageSettings};
 use crate::error::EngineError;
@@ -10,18 +10,20 @@ use crate::object::statistics::merge;
 use crate::protocol::callback::QuestionId;
 use crate::protocol::lists::Parcel;
 use crate::protocol::objects::DropObject;
+use crate::recovery::DatabaseSalvage;
 use crate::settings::Settings;
 use crate::tasks::owner::Owner;
 use arrow_schema::SchemaRef;
 use eris_aeu::Runtime;
 use eris_disk::RealDisk;
-use eris_home::{Newest, ObjectDefinition, ObjectStatistics, Partitioning};
+use eris_home::{Definition, Newest, ObjectDefinition, ObjectStatistics, Partitioning};
 use eris_numa::{AeuPlace, Memory, Topology};
 use eris_route::{BufferSizes, Router};
 use eris_telemetry::Snapshot;
 use eris_types::{AeuId, ColumnId, ObjectId, StatementId, Timestamp};
 use std::fmt;
 use std::future::poll_fn;
+use std::path::Path;
 use std::sync::Arc;
 use std::task::Poll;
 
@@ -43,19 +45,13 @@ impl Engine {
     /// # Errors
     /// As [`Engine::start`].
     pub fn start_with_share(settings: Settings, share: Option<f64>) -> Result<Engine, EngineError> {
-        let start = |error: &dyn fmt::Display| EngineError::Start(error.to_string());
         if let Some(share) = share.filter(|share| !(*share > 0.0 && *share <= 1.0)) {
             let error = format!(
                 "AEUs cannot have {share} of a core: more than 0 and at most 1 is possible"
             );
             return Err(EngineError::Start(error));
         }
-        let memory = Memory::new(
-            &settings.topology,
-            settings.huge_pages,
-            settings.memory_limit,
-        )
-        .map_err(|error| start(&error))?;
+        let memory = memory_of(&settings)?;
         let topology = Arc::new(settings.topology);
         let (foundation, found) = match settings.database {
             None => {
@@ -73,6 +69,40 @@ impl Engine {
                 }
             }
         };
+        Engine::run(foundation, found, share)
+    }
+
+    /// Starts an engine that has what is left of the database in a directory, where nothing is changed. A
+    /// [backup](eris_home::Durability::backup) writes it into another one. The settings say no database. `progress` is
+    /// told how many bytes of how many were looked at.
+    ///
+    /// By a definition, `uniques` says which columns of its table each of its other objects has: those of its UNIQUE
+    /// constraints and indexes, in the order of the objects. `None`: it is of no table, or cannot be read.
+    ///
+    /// # Errors
+    /// There is no database, a later version has written it, another process writes it, or what is left is larger than
+    /// the memory.
+    pub fn salvage(
+        settings: Settings,
+        directory: &Path,
+        uniques: &dyn Fn(&Definition) -> Option<Vec<Vec<usize>>>,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<(Engine, DatabaseSalvage), EngineError> {
+        let memory = memory_of(&settings)?;
+        let (topology, huge_pages) = (Arc::new(settings.topology), settings.huge_pages);
+        let disk = Arc::new(RealDisk::new(directory));
+        let threads = StorageSettings::of_machine(None).threads;
+        let (foundation, found, salvaged) = open_remains(
+            disk, topology, memory, huge_pages, threads, uniques, progress,
+        )?;
+        Ok((Engine::run(foundation, found, None)?, salvaged))
+    }
+
+    fn run(
+        foundation: Foundation,
+        found: Found,
+        share: Option<f64>,
+    ) -> Result<Engine, EngineError> {
         let Found { owners, shared } = found;
         let mut owners = owners.into_iter();
         let runtime = {
@@ -80,7 +110,7 @@ impl Engine {
             let topology = &foundation.topology;
             Runtime::start_with_share(topology, BufferSizes::default(), share, owner)
         }
-        .map_err(|error| start(&error))?;
+        .map_err(|error| EngineError::Start(error.to_string()))?;
         let router = runtime.router().clone();
         Ok(Engine::assemble(foundation, router, Some(runtime), shared))
     }
@@ -316,6 +346,12 @@ impl Engine {
         let runtime = self.shared.runtime.as_ref();
         runtime.map_or_else(Snapshot::default, |runtime| runtime.telemetry().snapshot())
     }
+}
+
+fn memory_of(settings: &Settings) -> Result<Memory, EngineError> {
+    let (topology, limit) = (&settings.topology, settings.memory_limit);
+    let memory = Memory::new(topology, settings.huge_pages, limit);
+    memory.map_err(|error| EngineError::Start(error.to_string()))
 }
 
 impl fmt::Debug for Engine {

@@ -7,7 +7,7 @@ use crate::durability::{
 };
 use crate::error::EngineError;
 use crate::object::data_object::DataObject;
-use crate::recovery::{Recovery, Restored, RestoredOwner};
+use crate::recovery::{DatabaseSalvage, Recovery, Restored, RestoredOwner, Salvage, UniqueColumns};
 use crate::remote::Remote;
 use crate::sequencer::{Sequencer, first_way};
 use crate::tasks::owner::Owner;
@@ -294,6 +294,35 @@ pub(crate) fn open_to_read(
     let found = Found::of(restored, std::iter::repeat(None), open, place);
     let foundation = Foundation::new(topology, memory, huge_pages, last);
     Ok((foundation, found))
+}
+
+/// Opens what is left of the database on a disk, for whoever writes it into another place. Nothing is changed there.
+/// `progress` is told how many bytes of how many were looked at.
+///
+/// # Errors
+/// As [`Salvage::read`].
+pub(crate) fn open_remains(
+    disk: Arc<dyn Disk>,
+    topology: Arc<Topology>,
+    memory: Memory,
+    huge_pages: HugePages,
+    threads: usize,
+    uniques: UniqueColumns<'_>,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<(Foundation, Found, DatabaseSalvage), EngineError> {
+    let place: Arc<str> = disk.root().display().to_string().into();
+    let salvage = Salvage::read(disk, &topology, &memory, threads, uniques, progress);
+    let salvage = salvage.map_err(|error| match error {
+        EngineError::OutOfMemory { .. } => at_place(&place, error),
+        other => other,
+    })?;
+    let last = salvage.last();
+    let restored = salvage.restore();
+    let (restored, salvaged) = restored.map_err(|error| at_place(&place, error))?;
+    let open = Open::Salvaged(last);
+    let found = Found::of(restored, std::iter::repeat(None), open, place);
+    let foundation = Foundation::new(topology, memory, huge_pages, last);
+    Ok((foundation, found, salvaged))
 }
 
 impl Opened {

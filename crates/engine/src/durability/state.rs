@@ -42,6 +42,9 @@ struct Defined {
 pub(crate) enum Open {
     ToWrite(OpenLog),
     ToRead(OpenToRead),
+    /// What was left of it was read, up to this commit. Definitions may be changed, for they are written into another
+    /// place.
+    Salvaged(Timestamp),
 }
 
 /// A directory from which all was read.
@@ -165,6 +168,7 @@ impl Durability {
         match &self.open {
             Open::ToWrite(open) => open.requests.synchronous(),
             Open::ToRead(open) => *open.synchronous.lock(),
+            Open::Salvaged(_) => Synchronous::default(),
         }
     }
 
@@ -173,12 +177,14 @@ impl Durability {
         match &self.open {
             Open::ToWrite(open) => open.requests.set_synchronous(synchronous),
             Open::ToRead(open) => *open.synchronous.lock() = synchronous,
+            // Nothing is committed, and the definition of the setting is kept like all others.
+            Open::Salvaged(_) => {}
         }
     }
 
     /// Whether nothing is written.
     pub fn is_read_only(&self) -> bool {
-        matches!(self.open, Open::ToRead(_))
+        !matches!(self.open, Open::ToWrite(_))
     }
 
     /// The log, for something that is to be written.
@@ -188,7 +194,7 @@ impl Durability {
     pub fn to_write(&self, what: impl FnOnce() -> String) -> Result<&OpenLog, EngineError> {
         match &self.open {
             Open::ToWrite(open) => Ok(open),
-            Open::ToRead(_) => Err(EngineError::ReadOnly { what: what() }),
+            Open::ToRead(_) | Open::Salvaged(_) => Err(EngineError::ReadOnly { what: what() }),
         }
     }
 
@@ -203,6 +209,7 @@ impl Durability {
                 *open.directory.lock() = None;
                 Ok(())
             }
+            Open::Salvaged(_) => Ok(()),
         }
     }
 
@@ -225,9 +232,15 @@ impl Durability {
         (definitions.version, all)
     }
 
-    /// A recovered object is in use; whether it was none before.
+    /// A recovered object is in use; whether it was none before. If it was salvaged, another definition may be tried.
     pub fn reopen(&self, object: ObjectId) -> bool {
-        self.unopened.lock().remove(&object)
+        let was_unopened = self.unopened.lock().remove(&object);
+        was_unopened || matches!(self.open, Open::Salvaged(_))
+    }
+
+    /// The objects that nobody has reopened yet.
+    pub fn unopened(&self) -> Vec<ObjectId> {
+        self.unopened.lock().iter().copied().collect()
     }
 
     /// All definitions are in use. Returns the objects that nobody has reopened, and nobody will.
@@ -268,6 +281,10 @@ impl Durability {
     /// # Errors
     /// There is no room.
     pub fn note_definitions(&self, changes: &[DefinitionChange]) -> Result<(), EngineError> {
+        if let Open::Salvaged(_) = self.open {
+            self.define(changes, 0);
+            return Ok(());
+        }
         let open = self.to_write(|| named(changes))?;
         let mut bodies = changes.iter().map(records::definition);
         bodies.try_for_each(|body| open.log.note(body, DEFINITION))?;

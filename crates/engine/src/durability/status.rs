@@ -81,6 +81,7 @@ impl Durability {
                 let manifest = directory.as_ref().and_then(Directory::manifest);
                 (manifest, files, open.through, Last::default(), None)
             }
+            Open::Salvaged(through) => (None, None, *through, Last::default(), None),
         };
         let start = manifest.and_then(|manifest| manifest.snapshot);
         let snapshot = start.map(|start| {

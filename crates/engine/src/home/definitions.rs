@@ -41,6 +41,23 @@ impl Definitions for Engine {
         }
     }
 
+    fn unopened(&self) -> Vec<(ObjectId, ObjectDefinition)> {
+        let objects = self.kept().unopened().into_iter();
+        let objects = objects.filter_map(|object| self.object(object).ok());
+        let stored = objects.map(|object| object.stored());
+        let definitions = stored.map(|stored| {
+            let definition = ObjectDefinition {
+                name: stored.name,
+                schema: stored.schema,
+                partitioning: stored.partitioning,
+                key: stored.key,
+                is_temporary: false,
+            };
+            (stored.id, definition)
+        });
+        definitions.collect()
+    }
+
     fn opened(&self) -> BoxFuture<'_, Result<(), HomeError>> {
         Box::pin(async move {
             for object in self.kept().opened() {

@@ -9,10 +9,12 @@
 //! Everything is compared that recovery relies on, but for keys: that no two rows have the same one is found out when
 //! the database is opened.
 //!
-//! Behind damage nobody knows what is missing. So objects and rows that are not there are no findings of their own.
+//! Behind damage nobody knows what is missing. So objects, strings and rows that are not there are no findings of their
+//! own.
 
-mod living;
+pub(super) mod living;
 
+use super::columns::{Codes, ColumnsOf};
 use super::objects::RecoveredObject;
 use super::{Wrong, records_of};
 use crate::durability::open_error;
@@ -22,7 +24,7 @@ use crate::object::data_object::DataObject;
 use eris_column::{FormReader, ObjectMemory};
 use eris_disk::{Disk, RealDisk};
 use eris_home::{Definition, DefinitionChange};
-use eris_log::{Checked, ChunkInfo, Counted, Finding, Group, Look, Origin, Part};
+use eris_log::{Checked, ChunkInfo, Counted, Finding, Group, Look, Origin, Part, Remains};
 use eris_numa::{HugePages, Memory, Topology};
 use eris_types::{NodeId, ObjectId, SegmentId, Timestamp};
 use living::Living;
@@ -86,19 +88,22 @@ pub(crate) fn check(
     disk: &Arc<dyn Disk>,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<DatabaseCheck, EngineError> {
-    let start = |error: eris_numa::MemoryError| EngineError::Start(error.to_string());
-    let memory = Memory::new(&Topology::fake(1, 1), HugePages::Never, None).map_err(start)?;
-    let mut looking = Looking {
-        memory,
-        objects: BTreeMap::new(),
-        definitions: BTreeMap::new(),
-        chunks: BTreeMap::new(),
-        snapshot: Timestamp::ZERO,
-        is_partial: false,
-        progress,
-    };
+    let mut looking = Looking::new(progress)?;
     let checked = eris_log::check(disk, &mut looking).map_err(|error| open_error(&error))?;
     Ok(looking.checked(disk.root(), checked))
+}
+
+/// The same of what is left of a database.
+pub(super) fn check_remains(
+    remains: &Remains,
+    root: &Path,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<DatabaseCheck, EngineError> {
+    let mut looking = Looking::new(progress)?;
+    let checked = remains
+        .check(&mut looking)
+        .map_err(|error| open_error(&error))?;
+    Ok(looking.checked(root, checked))
 }
 
 /// What is known so far.
@@ -112,6 +117,7 @@ struct Looking<'a> {
     snapshot: Timestamp,
     /// Whether something is missing.
     is_partial: bool,
+    any_codes: Codes,
     progress: &'a mut dyn FnMut(u64, u64),
 }
 
@@ -151,7 +157,7 @@ impl Look for Looking<'_> {
         }
     }
 
-    fn lost(&mut self) {
+    fn lost(&mut self, _: Origin) {
         self.is_partial = true;
     }
 
@@ -182,11 +188,27 @@ impl Look for Looking<'_> {
 fn said(wrong: &Wrong) -> String {
     match wrong {
         Wrong::Damaged(reason) => reason.clone(),
+        Wrong::Chunk(error) => error.to_string(),
         Wrong::Failed(error) => error.to_string(),
     }
 }
 
-impl Looking<'_> {
+impl<'a> Looking<'a> {
+    fn new(progress: &'a mut dyn FnMut(u64, u64)) -> Result<Self, EngineError> {
+        let start = |error: eris_numa::MemoryError| EngineError::Start(error.to_string());
+        let memory = Memory::new(&Topology::fake(1, 1), HugePages::Never, None).map_err(start)?;
+        Ok(Looking {
+            memory,
+            objects: BTreeMap::new(),
+            definitions: BTreeMap::new(),
+            chunks: BTreeMap::new(),
+            snapshot: Timestamp::ZERO,
+            is_partial: false,
+            any_codes: Codes::default(),
+            progress,
+        })
+    }
+
     fn record(&mut self, at: Timestamp, record: Record<'_>) -> Result<(), Wrong> {
         match record {
             Record::Object(stored) => {
@@ -306,7 +328,11 @@ impl Looking<'_> {
     }
 
     fn read(&self, known: &Known, rows: usize, form: &[u8]) -> Result<(), Wrong> {
-        let columns = known.object.columns();
+        let columns = ColumnsOf {
+            // Strings may be missing.
+            codes: self.is_partial.then_some(&self.any_codes),
+            ..known.object.columns()
+        };
         let home = ObjectMemory {
             memory: &self.memory.node(NodeId(0)),
             object: columns.object.id,
@@ -376,7 +402,7 @@ impl Looking<'_> {
 }
 
 /// The rows of a chunk that are seen, as runs of numbers: those in `ids`, but for the places in `unseen`.
-fn seen<'a>(
+pub(super) fn seen<'a>(
     ids: &'a [(u32, u32)],
     unseen: &'a [(u32, u32)],
 ) -> impl Iterator<Item = (u32, usize)> + 'a {

@@ -1,7 +1,7 @@
 //! A data object as it was read, and what is to be done in its segments.
 
 use super::Wrong;
-use super::columns::ColumnsOf;
+use super::columns::{Codes, ColumnsOf};
 use super::replay::{Queued, RecoveredSegment, Source, Step, What};
 use crate::durability::records::{Columns, StoredChunk, StoredCommit, StoredRanges, StoredStrings};
 use crate::object::data_object::DataObject;
@@ -21,6 +21,8 @@ pub(super) struct RecoveredObject {
     pub dictionaries: Vec<Option<Dictionary>>,
     /// Whether text of a column was found that has no codes. Threads that read it say so.
     pub plain: Vec<AtomicBool>,
+    /// The new codes of strings, where it is salvaged.
+    pub codes: Option<Codes>,
 }
 
 impl RecoveredObject {
@@ -32,6 +34,7 @@ impl RecoveredObject {
             object,
             ranges: None,
             segments: BTreeMap::new(),
+            codes: None,
         }
     }
 
@@ -87,18 +90,23 @@ impl RecoveredObject {
             let (_, deleted) = steps.entry(first.segment()).or_default();
             deleted.extend((0..*rows).map(|row| first.plus(row)));
         }
+        let mut missing = None;
         for (id, (mut added, mut deleted)) in steps {
             added.sort_by_key(|(first, ..)| *first);
             deleted.sort_unstable();
             if added.is_empty() && !self.segments.contains_key(&id) {
-                return Err(
-                    self.wrong(&format!("rows are deleted that segment {id} does not have"))
-                );
+                missing = Some(id);
+                continue;
             }
             let what = What::Commit { added, deleted };
             self.queue(id, commit.owner, Step { group, at, what });
         }
-        Ok(())
+        match missing {
+            None => Ok(()),
+            Some(id) => {
+                Err(self.wrong(&format!("rows are deleted that segment {id} does not have")))
+            }
+        }
     }
 
     /// A snapshot has a chunk.
@@ -141,6 +149,7 @@ impl RecoveredObject {
             owner,
             segment: Segment::new(id),
             steps: Vec::new(),
+            lost: Vec::new(),
         });
         segment.steps.push(step);
     }
@@ -151,6 +160,7 @@ impl RecoveredObject {
             object: &self.object,
             dictionaries: &self.dictionaries,
             plain: &self.plain,
+            codes: self.codes.as_ref(),
         }
     }
 

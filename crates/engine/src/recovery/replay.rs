@@ -8,15 +8,19 @@
 //! Large chunks are read into the memory of their owner's node, where they stay. All bytes are checked: what was stored
 //! may be damaged, and what is read by somebody later must not be.
 
+mod leaving_out;
+
 use super::Wrong;
+use super::check::living::Living;
 use super::columns::ColumnsOf;
 use super::objects::RecoveredObject;
 use crate::error::EngineError;
 use eris_column::{ColumnChunk, FormReader, ObjectMemory};
-use eris_log::{ChunkFiles, LogError, Origin};
+use eris_log::{ChunkFiles, Origin};
 use eris_numa::{Memory, Topology};
 use eris_store::{ReadColumns, Recoder, RestoredRows, Segment, StoreError};
 use eris_types::{AeuId, NodeId, RowId, Timestamp};
+use leaving_out::Piece;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread;
@@ -43,6 +47,17 @@ pub(super) struct RecoveredSegment {
     pub owner: AeuId,
     pub segment: Segment,
     pub steps: Vec<Step>,
+    /// What was left out.
+    pub lost: Vec<LostPiece>,
+}
+
+/// Rows that were left out.
+pub(super) struct LostPiece {
+    /// The commit that has written them. `None`: the snapshot has them.
+    pub commit: Option<Timestamp>,
+    /// Their numbers. Those that were deleted later are not among them any more.
+    pub rows: Living,
+    pub why: String,
 }
 
 /// What a group says of a segment.
@@ -82,6 +97,8 @@ pub(super) struct Machine {
     pub memory: Memory,
     files: ChunkFiles,
     threads: usize,
+    /// Whether rows that cannot be read are left out; otherwise they are an error.
+    leaves_out: bool,
     /// Chunks that were read, by number and node: some are in several segments.
     read: Mutex<HashMap<(u64, NodeId), WeakColumns>>,
 }
@@ -104,7 +121,16 @@ impl Machine {
             memory: memory.clone(),
             files,
             threads,
+            leaves_out: false,
             read: Mutex::default(),
+        }
+    }
+
+    /// The same, which leaves out rows that cannot be read, and notes that in their segments.
+    pub fn leaving_out(self) -> Self {
+        Machine {
+            leaves_out: true,
+            ..self
         }
     }
 
@@ -118,6 +144,7 @@ impl Machine {
                 object: &recovered.object,
                 dictionaries: &recovered.dictionaries,
                 plain: &recovered.plain,
+                codes: recovered.codes.as_ref(),
             };
             let segments = recovered.segments.values_mut();
             let segments = segments.filter(|segment| !segment.steps.is_empty());
@@ -167,6 +194,20 @@ impl Machine {
                 source,
                 ids,
                 unseen,
+            } if self.leaves_out => {
+                let piece = Piece {
+                    rows,
+                    source,
+                    ids,
+                    unseen,
+                };
+                self.restore_what_is_whole(work, None, at, piece, home)?;
+            }
+            What::Chunk {
+                rows,
+                source,
+                ids,
+                unseen,
             } => {
                 let read = self.read_columns(work.columns, rows, &source, home)?;
                 let restored = RestoredRows {
@@ -175,6 +216,9 @@ impl Machine {
                     deleted: unseen,
                 };
                 work.segment.segment.restore(restored, at, budget);
+            }
+            What::Commit { added, deleted } if self.leaves_out => {
+                self.do_what_is_whole(work, at, added, deleted, home)?;
             }
             What::Commit { added, deleted } => {
                 let segment = &work.segment.segment;
@@ -259,8 +303,7 @@ impl Machine {
         number: u64,
         home: ObjectMemory<'_>,
     ) -> Result<Vec<Arc<ColumnChunk>>, Wrong> {
-        let failed = |error: LogError| Wrong::Failed(EngineError::Open(error.to_string()));
-        let info = self.files.info(number).map_err(failed)?;
+        let info = self.files.info(number).map_err(Wrong::Chunk)?;
         if info.rows != rows as u64 {
             let what = format!("chunk {number} has {} rows, not {rows}", info.rows);
             return Err(of.wrong(&what));
@@ -268,7 +311,7 @@ impl Machine {
         let buffer = home.memory.allocate(home.object, info.bytes as usize);
         let mut buffer = buffer.map_err(|denied| of.out_of_memory(denied))?;
         let read = self.files.read(number, buffer.as_mut_slice());
-        read.map_err(failed)?;
+        read.map_err(Wrong::Chunk)?;
         of.read(rows, FormReader::sharing(buffer), home)
     }
 }

@@ -14,7 +14,9 @@
 
 mod database;
 mod files;
+mod newest;
 mod rows;
+mod salvage;
 
 use crate::EngineError;
 use crate::recovery::{DatabaseCheck, DatabaseFinding, check};

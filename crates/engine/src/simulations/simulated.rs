@@ -4,15 +4,16 @@
 
 use crate::EngineError;
 use crate::clients::engine::Engine;
-use crate::clients::foundation::{Found, Foundation, open, open_to_read};
+use crate::clients::foundation::{Found, Foundation, open, open_remains, open_to_read};
 use crate::durability::{Flusher, StorageSettings};
 use crate::protocol::lists::Parcel;
+use crate::recovery::{DatabaseSalvage, UniqueColumns};
 use crate::remote::Remote;
 use crate::sequencer::Sequencer;
 use crate::tasks::owner::Owner;
 use eris_aeu::{Faults, Random, Simulation, Turn};
 use eris_atomics::Way;
-use eris_disk::SimulatedDisk;
+use eris_disk::{Disk, SimulatedDisk};
 use eris_log::{ChunkSettings, LogSettings};
 use eris_numa::{HugePages, Memory, Profile, Topology};
 use eris_route::{BufferSizes, Port};
@@ -155,6 +156,25 @@ impl Simulated {
         let disk = Arc::new(disk);
         let (foundation, found) = open_to_read(disk, topology, memory, HugePages::Never, 1)?;
         Ok(Self::on(seed, foundation, found, faults))
+    }
+
+    /// What is left of a database on a disk, and what was found out about it.
+    ///
+    /// # Errors
+    /// There is nothing.
+    pub fn open_remains(
+        seed: u64,
+        topology: Topology,
+        disk: Arc<dyn Disk>,
+        uniques: UniqueColumns<'_>,
+    ) -> Result<(Self, DatabaseSalvage), EngineError> {
+        let topology = Arc::new(topology);
+        let memory = Memory::new(&topology, HugePages::Never, Some(1 << 30)).unwrap();
+        let huge = HugePages::Never;
+        let (foundation, found, salvaged) =
+            open_remains(disk, topology, memory, huge, 1, uniques, &mut |_, _| {})?;
+        let simulated = Self::on(seed, foundation, found, Faults::default());
+        Ok((simulated, salvaged))
     }
 
     fn on(seed: u64, foundation: Foundation, found: Found, faults: Faults) -> Self {

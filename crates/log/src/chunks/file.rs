@@ -18,7 +18,7 @@ use std::io::IoSlice;
 /// Where entries begin.
 pub(super) const FIRST_ENTRY: u64 = HEADER_BYTES;
 /// Bytes that are looked through at once for an entry behind damage.
-const BLOCK: u64 = 1 << 20;
+const BLOCK: u64 = 1 << 16;
 
 /// The files of chunks.
 pub(crate) const CHUNKS: FileKind = FileKind {
@@ -232,6 +232,56 @@ pub(super) fn read_heads(
         found.end += head.entry_bytes();
     }
     Ok(found)
+}
+
+/// The length of a file that may be damaged, and all of its heads that are whole. Whatever else it has is passed over.
+pub(super) fn find_heads(
+    disk: &dyn Disk,
+    database: DatabaseId,
+    number: u64,
+) -> Result<(u64, Vec<(u64, Head)>), LogError> {
+    let open = CHUNKS.open_any(disk, number)?;
+    let (mut entries, mut at) = (Vec::new(), FIRST_ENTRY);
+    let mut bytes = [0; HEAD];
+    while at + HEAD as u64 <= open.length {
+        let is_read = open.file.read_at(&mut bytes, at).is_ok();
+        let place = CHUNKS.place(database, number, at);
+        if let Some(head) = Head::find(&bytes, place).filter(|_| is_read) {
+            entries.push((at, head));
+            at += head.entry_bytes();
+            continue;
+        }
+        match next_head(&*open.file, open.length, database, number, at + HEAD as u64) {
+            Some((offset, _)) => at = offset,
+            None => break,
+        }
+    }
+    Ok((open.length, entries))
+}
+
+/// The first head from a place on, and where it is. What cannot be read is passed over.
+fn next_head(
+    file: &dyn File,
+    length: u64,
+    database: DatabaseId,
+    number: u64,
+    mut at: u64,
+) -> Option<(u64, Head)> {
+    let mut block = Vec::new();
+    while at < length {
+        block.resize((length - at).min(BLOCK) as usize, 0);
+        if file.read_at(&mut block, at).is_err() {
+            block.fill(0);
+        }
+        for (offset, head) in (at..).step_by(HEAD).zip(block.as_chunks().0) {
+            let place = CHUNKS.place(database, number, offset);
+            if let Some(head) = Head::find(head, place) {
+                return Some((offset, head));
+            }
+        }
+        at += block.len() as u64;
+    }
+    None
 }
 
 /// Whether something is wrong with the end of a file: an entry follows, or bytes that are none.

@@ -10,7 +10,7 @@
 //! failed once, it may be shown and never be stored.
 
 use super::entry::{ChunkInfo, Head};
-use super::file::{CHUNKS, Found, look_behind, mark_again, read_heads};
+use super::file::{CHUNKS, Found, find_heads, look_behind, mark_again, read_heads};
 use crate::error::LogError;
 use crate::place::DatabaseId;
 use eris_disk::{Access, Disk, Reason};
@@ -113,6 +113,69 @@ impl ChunkFiles {
             database,
             state,
         })))
+    }
+
+    /// The same for files that may be damaged: with all chunks whose heads are whole, wherever they are. Of a chunk
+    /// that is in several places it has one that can be read.
+    ///
+    /// # Errors
+    /// The disk cannot list the files.
+    pub(crate) fn open_remains(
+        disk: Arc<dyn Disk>,
+        database: DatabaseId,
+    ) -> Result<Self, LogError> {
+        let mut state = State {
+            files: BTreeMap::new(),
+            chunks: BTreeMap::new(),
+            incomplete: BTreeMap::new(),
+            beside: BTreeSet::new(),
+            next_file: 1,
+            next_chunk: 1,
+        };
+        let mut others = Vec::new();
+        for file in CHUNKS.numbers(&*disk)? {
+            // What is in a file that cannot be read at all is found missing.
+            let Ok((length, entries)) = find_heads(&*disk, database, file) else {
+                continue;
+            };
+            let empty = FileState {
+                length,
+                end: 0,
+                live: 0,
+                is_busy: false,
+            };
+            state.files.insert(file, empty);
+            for (offset, head) in entries {
+                let place = ChunkPlace { file, offset, head };
+                match state.chunks.contains_key(&head.number) {
+                    true => others.push(place),
+                    false => state.add(place),
+                }
+            }
+            state.files.get_mut(&file).expect("it was added").length = length;
+        }
+        let state = Mutex::new(state);
+        let files = ChunkFiles(Arc::new(Shared {
+            disk,
+            database,
+            state,
+        }));
+        for other in others {
+            let known = files.find(other.head.number).expect("there are several");
+            if !files.is_whole(known) && files.is_whole(other) {
+                files.state().chunks.insert(other.head.number, other);
+            }
+        }
+        Ok(files)
+    }
+
+    fn is_whole(&self, place: ChunkPlace) -> bool {
+        let length = self.state().files[&place.file].length;
+        if place.offset + place.head.entry_bytes() > length {
+            return false;
+        }
+        let mut form = vec![0; place.head.info.bytes as usize];
+        self.read_at(place, &mut form).is_ok()
     }
 
     pub(super) fn disk(&self) -> &Arc<dyn Disk> {

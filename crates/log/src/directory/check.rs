@@ -11,6 +11,7 @@
 //!
 //! What a crash has left, and what is dead, is no damage. It is remarked, for the next start removes it.
 
+use super::findings::{Checked, Finding, Look, Part};
 use super::found::{listed, lock, without_manifest};
 use super::manifest::{Manifest, NEXT_MANIFEST};
 use crate::chunks::{CHUNKS, ChunkFiles, ChunkInfo, chunk_bytes};
@@ -19,9 +20,10 @@ use crate::error::LogError;
 use crate::file::{FIRST_GROUP, LOG, LogFile};
 use crate::group::{Group, GroupKind, Origin};
 use crate::groups::Groups;
+use crate::header::{FileKind, NO_HEADER, OpenFile};
 use crate::place::DatabaseId;
-use crate::reader::{later_file, next_of};
-use crate::snapshot::{FOLLOWED, SNAPSHOTS, SnapshotStart, UNCLOSED, groups_of, what_is_wrong};
+use crate::reader::next_of;
+use crate::snapshot::{FOLLOWED, SNAPSHOTS, SnapshotStart, UNCLOSED, what_is_wrong};
 use eris_disk::{Access, Disk, EntryKind, Lock};
 use eris_types::Timestamp;
 use std::collections::BTreeSet;
@@ -30,85 +32,6 @@ use std::sync::Arc;
 
 /// Bytes that are looked through at once.
 const BLOCK: u64 = 1 << 20;
-
-/// Who knows what groups and chunks say. An error is what is wrong, for whoever reads the findings.
-pub trait Look {
-    /// Looks at a group: first those of the snapshot, then those of the log. Some may be missing between two.
-    fn group(&mut self, origin: Origin, group: &Group) -> Result<(), String>;
-
-    /// Groups are missing between the one before and the next one.
-    fn lost(&mut self) {}
-
-    /// The chunks that groups refer to, at the time when all groups were looked at.
-    fn referred_to(&mut self) -> BTreeSet<u64>;
-
-    /// Looks at the stored form of a chunk.
-    fn form(&mut self, number: u64, info: ChunkInfo, form: &[u8]) -> Result<(), String>;
-
-    /// So many bytes of so many were looked at.
-    fn passed(&mut self, _done: u64, _total: u64) {}
-}
-
-/// What a check has found.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Checked {
-    /// `None`: it is damaged. Then nothing else can be told.
-    pub manifest: Option<Manifest>,
-    /// The snapshot: its file, and groups.
-    pub snapshot: Counted,
-    /// The log: its files, and groups.
-    pub log: Counted,
-    /// Chunk files, and chunks that are referred to.
-    pub chunks: Counted,
-    /// Chunks that nothing refers to, and the bytes of these.
-    pub unused: Counted,
-    /// All that is wrong, in this order.
-    pub findings: Vec<Finding>,
-    /// What is no damage, but of no use: the next start removes it, or cuts it off. And dead chunks that are not whole.
-    pub remarks: Vec<Finding>,
-}
-
-/// How much was looked at.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counted {
-    /// Files.
-    pub files: u64,
-    /// Bytes that these have.
-    pub bytes: u64,
-    /// Groups or chunks that are whole.
-    pub parts: u64,
-}
-
-/// Something that is wrong.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
-    /// The file; or the directory, if a file is missing whose name nobody knows.
-    pub path: PathBuf,
-    /// Where, in bytes from the file's beginning.
-    pub offset: u64,
-    /// What.
-    pub what: String,
-    /// The part of the database that is hit.
-    pub part: Part,
-}
-
-/// A part of a database.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
-    /// Nobody knows which.
-    Unknown,
-    /// The snapshot.
-    Snapshot,
-    /// What commits have done: those behind one commit, and up to another if that is known.
-    Commits {
-        /// The last one before.
-        behind: Timestamp,
-        /// The last one.
-        up_to: Option<Timestamp>,
-    },
-    /// A chunk, by its number.
-    Chunk(u64),
-}
 
 /// Looks at all that a database consists of. It changes nothing, and nobody writes meanwhile.
 ///
@@ -123,34 +46,9 @@ pub fn check(disk: &Arc<dyn Disk>, look: &mut dyn Look) -> Result<Checked, LogEr
         Ok(None) => return Err(without_manifest(&**disk)?),
         found => found,
     };
-    let mut check = Check {
-        disk,
-        look,
-        checked: Checked::default(),
-        part: Part::Unknown,
-        through: Timestamp::ZERO,
-        log_files: BTreeSet::new(),
-        done: 0,
-        total: total(&**disk)?,
-    };
+    let mut check = Check::new(disk, look)?;
     if let Some(Some(manifest)) = check.note(manifest) {
-        check.checked.manifest = Some(manifest);
-        let database = manifest.database;
-        if let Some(snapshot) = manifest.snapshot {
-            check.part = Part::Snapshot;
-            let looked = check.snapshot(database, snapshot);
-            if check.note(looked).is_none() {
-                check.look.lost();
-            }
-        }
-        let looked = check.log(database, manifest.start);
-        check.note(looked);
-        check.part = Part::Unknown;
-        let looked = check.leftovers(manifest);
-        check.note(looked);
-        let looked = check.chunks(database);
-        check.note(looked);
-        check.look.passed(check.total, check.total);
+        check.all(manifest, Some(manifest.start.group));
     }
     Ok(check.checked)
 }
@@ -168,10 +66,11 @@ fn total(disk: &dyn Disk) -> Result<u64, LogError> {
     Ok(total)
 }
 
-struct Check<'a> {
+/// A check that is under way.
+pub(super) struct Check<'a> {
     disk: &'a Arc<dyn Disk>,
     look: &'a mut dyn Look,
-    checked: Checked,
+    pub checked: Checked,
     /// What is being looked at.
     part: Part,
     /// The newest commit of the log so far.
@@ -197,7 +96,49 @@ struct CutOff {
     had: u64,
 }
 
-impl Check<'_> {
+impl<'a> Check<'a> {
+    /// Nothing was looked at yet.
+    ///
+    /// # Errors
+    /// The disk cannot list its files.
+    pub fn new(disk: &'a Arc<dyn Disk>, look: &'a mut dyn Look) -> Result<Self, LogError> {
+        Ok(Check {
+            disk,
+            look,
+            checked: Checked::default(),
+            part: Part::Unknown,
+            through: Timestamp::ZERO,
+            log_files: BTreeSet::new(),
+            done: 0,
+            total: total(&**disk)?,
+        })
+    }
+
+    /// Looks at all of the database. The first group of its log has this number; `None`: any.
+    pub fn all(&mut self, manifest: Manifest, first_group: Option<u64>) {
+        self.checked.manifest = Some(manifest);
+        self.all_groups(manifest, first_group);
+        self.part = Part::Unknown;
+        let looked = self.leftovers(manifest);
+        self.note(looked);
+        let looked = self.chunks(manifest.database);
+        self.note(looked);
+        self.look.passed(self.total, self.total);
+    }
+
+    /// Looks at the snapshot and the log.
+    pub fn all_groups(&mut self, manifest: Manifest, first_group: Option<u64>) {
+        if let Some(snapshot) = manifest.snapshot {
+            self.part = Part::Snapshot;
+            let looked = self.snapshot(manifest.database, snapshot);
+            if self.note(looked).is_none() {
+                self.look.lost(Origin::Snapshot);
+            }
+        }
+        let looked = self.log(manifest.database, manifest.start, first_group);
+        self.note(looked);
+    }
+
     fn add(&mut self, path: &Path, offset: u64, what: impl Into<String>) {
         let finding = self.finding(path, offset, what.into());
         self.checked.findings.push(finding);
@@ -223,14 +164,16 @@ impl Check<'_> {
     }
 
     /// Notes what is wrong, and goes on.
-    fn note<T>(&mut self, looked: Result<T, LogError>) -> Option<T> {
+    pub fn note<T>(&mut self, looked: Result<T, LogError>) -> Option<T> {
         let error = match looked {
             Ok(found) => return Some(found),
             Err(error) => error,
         };
         match &error {
             LogError::Damaged { path, offset, what } => self.add(path, *offset, what),
-            LogError::Missing { path } => self.add(path, 0, "it is missing"),
+            LogError::Missing { path } | LogError::NoManifest { path } => {
+                self.add(path, 0, "it is missing");
+            }
             LogError::Foreign { path }
             | LogError::OfAnother { path }
             | LogError::Newer { path, .. } => self.add(path, 0, error.to_string()),
@@ -260,22 +203,29 @@ impl Check<'_> {
         let mut is_lost = false;
         while end.next.is_none() {
             let at = end.offset;
-            let Some((group, length)) = groups.at(at)? else {
-                let Some(next) = groups.behind(at)? else {
+            let found = groups.at(at);
+            let Some((group, length)) = self.note(found).flatten() else {
+                let Some(next) = groups.behind(at) else {
                     break;
                 };
                 let what = format!("it is no group, though one follows at byte {next}");
                 self.add(&path, at, what);
-                self.look.lost();
+                self.look.lost(origin);
                 self.pass(next - at);
                 (end.offset, is_lost) = (next, true);
                 continue;
             };
             self.pass(length);
+            let mut expected = number.filter(|_| !is_lost).unwrap_or(group.number);
+            if group.number > expected {
+                let what = format!("group {} where group {expected} should be", group.number);
+                self.add(&path, at, what);
+                self.look.lost(origin);
+                expected = group.number;
+            }
             if origin == Origin::Log {
                 self.goes_on_with(&group);
             }
-            let expected = number.filter(|_| !is_lost).unwrap_or(group.number);
             let looked = match is_wrong(&group, expected) {
                 Some(what) => Err(what),
                 None => self.group(origin, &group),
@@ -335,26 +285,36 @@ impl Check<'_> {
     }
 
     fn snapshot(&mut self, database: DatabaseId, start: SnapshotStart) -> Result<(), LogError> {
-        let open = SNAPSHOTS.open(&**self.disk, database, start.number, Access::Read)?;
+        let open = SNAPSHOTS.open(&**self.disk, database, start.number, Access::Read);
+        let open = match open {
+            Ok(open) if open.own.is_some() => open,
+            Ok(open) => {
+                self.add(open.file.path(), 0, NO_HEADER);
+                open
+            }
+            Err(error) => self.without_header(&SNAPSHOTS, start.number, error)?,
+        };
         let counted = &mut self.checked.snapshot;
         (counted.files, counted.bytes) = (1, open.length);
         let path = open.file.path();
-        if open.own.is_none() {
-            return Err(LogError::damaged(path, 0, "it has no header"));
-        }
-        let mut groups = groups_of(&open, database, start.number);
+        let mut groups = Groups::of(&SNAPSHOTS, &open, database, start.number);
         let is_wrong = |group: &Group, number| what_is_wrong(group, number, start);
         let end = self.groups(&mut groups, Origin::Snapshot, &mut Some(1), is_wrong)?;
         if end.kind != GroupKind::Closed {
             self.add(path, end.offset.min(open.length), UNCLOSED);
+            self.look.lost(Origin::Snapshot);
         } else if end.offset < open.length {
             self.add(path, end.offset, FOLLOWED);
         }
         Ok(())
     }
 
-    fn log(&mut self, database: DatabaseId, start: LogStart) -> Result<(), LogError> {
-        let mut number = Some(start.group);
+    fn log(
+        &mut self,
+        database: DatabaseId,
+        start: LogStart,
+        mut number: Option<u64>,
+    ) -> Result<(), LogError> {
         let mut file = start.file;
         self.has_passed(start.through);
         loop {
@@ -367,9 +327,9 @@ impl Check<'_> {
                 file = next;
                 continue;
             }
-            let later = later_file(&**self.disk, database, file)?;
+            let later = self.later_file(database, file)?;
             if later.is_some() {
-                self.look.lost();
+                self.look.lost(Origin::Log);
             }
             if let Some((end, cut_off)) = ended {
                 let path = self.disk.root().join(LOG.path_of(file));
@@ -381,8 +341,9 @@ impl Check<'_> {
                     }
                     (None, Some(CutOff { at, had })) => {
                         self.add(&path, at, format!("it is cut off: it had {had} bytes"));
+                        self.look.lost(Origin::Log);
                     }
-                    (None, None) => self.torn(database, file, end.offset)?,
+                    (None, None) => self.torn(file, end.offset)?,
                 }
             }
             let Some((later, _)) = later else {
@@ -392,9 +353,43 @@ impl Check<'_> {
         }
     }
 
+    /// A file behind the one in which the log ends that has a group.
+    fn later_file(
+        &self,
+        database: DatabaseId,
+        last: u64,
+    ) -> Result<Option<(u64, PathBuf)>, LogError> {
+        let numbers = LOG.numbers(&**self.disk)?.into_iter();
+        for number in numbers.filter(|number| *number > last) {
+            let open = LOG.open_any(&**self.disk, number)?;
+            let mut groups = Groups::of(&LOG, &open, database, number);
+            let first = groups.at(FIRST_GROUP);
+            if matches!(first, Ok(Some(_))) || groups.behind(FIRST_GROUP).is_some() {
+                return Ok(Some((number, open.file.path().to_owned())));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Opens a file whose header is damaged, and notes that. Its groups say themselves where they are.
+    fn without_header(
+        &mut self,
+        kind: &FileKind,
+        number: u64,
+        error: LogError,
+    ) -> Result<OpenFile, LogError> {
+        match error {
+            LogError::Damaged { .. } | LogError::Foreign { .. } | LogError::Disk(_) => {}
+            error => return Err(error),
+        }
+        let open = kind.open_any(&**self.disk, number)?;
+        self.note::<()>(Err(error));
+        Ok(open)
+    }
+
     /// Remarks what is left of a group that was never whole.
-    fn torn(&mut self, database: DatabaseId, number: u64, from: u64) -> Result<(), LogError> {
-        let file = LogFile::open(&**self.disk, database, number, Access::Read)?;
+    fn torn(&mut self, number: u64, from: u64) -> Result<(), LogError> {
+        let file = LOG.open_any(&**self.disk, number)?;
         let (mut at, mut end) = (from, from);
         let mut block = Vec::new();
         while at < file.length {
@@ -440,7 +435,13 @@ impl Check<'_> {
         number: u64,
         group: &mut Option<u64>,
     ) -> Result<(End, Option<CutOff>), LogError> {
-        let file = LogFile::open(&**self.disk, database, number, Access::Read)?;
+        let file = match LogFile::open(&**self.disk, database, number, Access::Read) {
+            Ok(file) => file,
+            Err(error) => {
+                let open = self.without_header(&LOG, number, error)?;
+                LogFile::of_any_length(open, number, database)
+            }
+        };
         self.checked.log.files += 1;
         self.checked.log.bytes += file.length;
         let mut groups = Groups {

@@ -10,8 +10,8 @@ use crate::snapshot::SNAPSHOTS;
 use eris_disk::{Access, Disk, Entry, EntryKind, HeldLock, Lock, Reason};
 use std::path::{Path, PathBuf};
 
-const LOCK: &str = "lock";
-const KINDS: [&FileKind; 3] = [&LOG, &CHUNKS, &SNAPSHOTS];
+pub(super) const LOCK: &str = "lock";
+pub(super) const KINDS: [&FileKind; 3] = [&LOG, &CHUNKS, &SNAPSHOTS];
 
 /// What a directory has; nothing, if it is not there.
 pub(super) fn listed(disk: &dyn Disk, directory: &str) -> Result<Vec<Entry>, LogError> {

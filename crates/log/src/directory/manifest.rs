@@ -109,7 +109,10 @@ impl Manifest {
             return Err(LogError::Foreign { path });
         }
         let format = u32::from_le_bytes(bytes[8..12].try_into().expect("four bytes"));
-        if format > FORMAT {
+        let manifest = Manifest::of(&bytes);
+        let written = manifest.bytes();
+        // If all else is as we write it, the format alone is damaged.
+        if format > FORMAT && bytes[12..] != written[12..] {
             let newest = FORMAT;
             return Err(LogError::Newer {
                 path,
@@ -117,8 +120,7 @@ impl Manifest {
                 newest,
             });
         }
-        let manifest = Manifest::of(&bytes);
-        match length == LENGTH as u64 && manifest.bytes() == bytes {
+        match length == LENGTH as u64 && written == bytes {
             true => Ok(Some(manifest)),
             false => {
                 let what = "it is not the manifest that was written";

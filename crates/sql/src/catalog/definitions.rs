@@ -168,7 +168,8 @@ fn of_relation(relation: &TableOrView) -> Vec<Definition> {
     std::iter::once(of_table(table)).chain(identities).collect()
 }
 
-fn of_table(table: &Table) -> Definition {
+/// That of a table.
+pub(crate) fn of_table(table: &Table) -> Definition {
     let constraints = table.uniques.iter().filter(|unique| unique.is_constraint());
     let indexes = table.indexes.iter().filter_map(|index| {
         let mut uniques = table.uniques.iter();

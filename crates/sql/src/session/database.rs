@@ -5,9 +5,10 @@ use crate::error::{SqlError, SqlErrorKind};
 use crate::maintenance::balance::Balance;
 use crate::maintenance::checkpoints;
 use crate::plan::planner;
-use crate::statements::opening;
+use crate::statements::opening::{self, Reopened};
 use eris_exact::Spill;
 use eris_home::Home;
+use futures::future::BoxFuture;
 use std::sync::{Arc, Mutex, mpsc};
 use std::{fmt, io, thread};
 use tokio::runtime::{Builder, Handle, Runtime};
@@ -36,6 +37,29 @@ impl Database {
     /// # Errors
     /// The threads could not be started, or a definition could not be made again.
     pub fn open(home: Arc<dyn Home>) -> Result<Database, SqlError> {
+        let database = Database::start(home)?;
+        database.make_catalogue()?;
+        let durability = database.home().durability();
+        if durability.is_some_and(|durability| !durability.is_read_only()) {
+            let home = Arc::clone(database.home());
+            database.runtime().spawn(checkpoints::make_when_due(home));
+        }
+        Ok(database)
+    }
+
+    /// The same of what is left of a database, with as much of the catalogue as can be made.
+    pub(super) fn open_remains(
+        home: Arc<dyn Home>,
+        may_have_lost: bool,
+    ) -> Result<(Database, Reopened), SqlError> {
+        let database = Database::start(home)?;
+        let reopened = database.on_own_thread(move |context| {
+            Box::pin(opening::open_remains(context, may_have_lost))
+        })?;
+        Ok((database, reopened))
+    }
+
+    fn start(home: Arc<dyn Home>) -> Result<Database, SqlError> {
         let spill = Spill::in_system_directory();
         let state = planner::state(&*home, &spill)?;
         let services = Services::new(Balance::start(&*home)?, spill, state, home.budget().limit());
@@ -59,28 +83,31 @@ impl Database {
                 SqlError::new(SqlErrorKind::Internal(format!("no threads: {error}")))
             })?;
         // Its end closes the runtime before the catalogue goes, also if the opening fails.
-        let database = Database(Arc::new(DatabaseState {
+        Ok(Database(Arc::new(DatabaseState {
             context,
             runtime: Some(runtime),
-        }));
-        database.make_catalogue()?;
-        let durability = database.home().durability();
-        if durability.is_some_and(|durability| !durability.is_read_only()) {
-            let home = Arc::clone(database.home());
-            database.runtime().spawn(checkpoints::make_when_due(home));
-        }
-        Ok(database)
+        })))
     }
 
-    /// Makes the catalogue as the home has kept it. Waits, on whatever thread it is called, for the database's own.
+    /// Makes the catalogue as the home has kept it.
     fn make_catalogue(&self) -> Result<(), SqlError> {
-        if self.home().definitions().is_none() {
-            return Ok(());
+        match self.home().definitions() {
+            None => Ok(()),
+            Some(_) => self.on_own_thread(|context| Box::pin(opening::open(context))),
         }
+    }
+
+    /// Waits, on whatever thread it is called, for the database's own.
+    fn on_own_thread<T: Send + 'static>(
+        &self,
+        open: impl for<'a> FnOnce(&'a StatementContext) -> BoxFuture<'a, Result<T, SqlError>>
+        + Send
+        + 'static,
+    ) -> Result<T, SqlError> {
         let context = Arc::clone(self.context());
         let (sender, made) = mpsc::channel();
         self.runtime().spawn(async move {
-            let opened = opening::open(&context).await;
+            let opened = open(&context).await;
             drop(context);
             // Whoever opens waits for it.
             let _ = sender.send(opened);

@@ -12,6 +12,10 @@
 //! the tables. Macros come last: what tables and views have called is a part of their texts, and what looks like a call
 //! of a macro there is none.
 
+mod remains;
+
+pub(crate) use remains::{Reopened, open_remains, unique_columns};
+
 use crate::catalog::{DefinitionLog, RelationName, Sequence, StoredObjects};
 use crate::context::{Opening, StatementContext};
 use crate::error::SqlError;
@@ -35,15 +39,8 @@ pub(crate) async fn open(context: &StatementContext) -> Result<(), SqlError> {
     let Some(definitions) = context.home.definitions() else {
         return Ok(());
     };
-    let mut stored = definitions.stored();
-    stored.sort_by(|a, b| (rank(a), &a.name).cmp(&(rank(b), &b.name)));
-    let mut opener = Opener {
-        context: context.for_change(),
-        opened: Arc::default(),
-        sequences: Arc::default(),
-        late: Vec::new(),
-    };
-    for definition in &stored {
+    let mut opener = Opener::new(context);
+    for definition in &in_order(definitions.stored()) {
         if rank(definition) > TABLES {
             opener.add_foreign_keys().await?;
         }
@@ -78,6 +75,12 @@ fn rank(definition: &Definition) -> usize {
     rank.unwrap_or(KINDS.len())
 }
 
+/// Definitions in the order in which they are made again.
+fn in_order(mut stored: Vec<Definition>) -> Vec<Definition> {
+    stored.sort_by(|a, b| (rank(a), &a.name).cmp(&(rank(b), &b.name)));
+    stored
+}
+
 struct Opener {
     context: StatementContext,
     /// Whether the whole database has been opened.
@@ -89,6 +92,15 @@ struct Opener {
 }
 
 impl Opener {
+    fn new(context: &StatementContext) -> Self {
+        Opener {
+            context: context.for_change(),
+            opened: Arc::default(),
+            sequences: Arc::default(),
+            late: Vec::new(),
+        }
+    }
+
     async fn open(&mut self, definition: &Definition) -> Result<(), SqlError> {
         if rank(definition) == KINDS.len() {
             return Err(SqlError::not_supported("a definition of this kind"));

@@ -270,6 +270,13 @@ impl Definitions for KeepingHome {
         Ok(())
     }
 
+    fn unopened(&self) -> Vec<(ObjectId, ObjectDefinition)> {
+        let state = self.state();
+        let objects = state.objects.iter();
+        let left = objects.filter(|(object, _)| !state.reopened.contains(object));
+        left.map(|(object, made)| (*object, made.clone())).collect()
+    }
+
     fn opened(&self) -> BoxFuture<'_, Result<(), HomeError>> {
         async move {
             let unused: Vec<ObjectId> = {

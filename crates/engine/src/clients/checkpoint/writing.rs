@@ -1,9 +1,12 @@
 //! A snapshot file that is being written, object by object.
 //!
 //! ```text
-//! object ▪ strings of its columns ▪ ranges ▪ chunk, chunk, …      next object …
-//!                                             └ many rows: in a chunk file, few: here
+//! definitions │ object ▪ strings of its columns ▪ ranges ▪ chunk, chunk, … │ next object … │ objects, definitions
+//!                                                           └ many rows: in a chunk file, few: here
 //! ```
+//!
+//! Without what is said of it, no row can be read. So definitions and objects are written once more, in groups of their
+//! own: if one group is damaged, they are still there. Whoever reads them twice knows them already.
 
 use crate::durability::records::{self, Columns, StoredChunk};
 use crate::durability::{Chunks, checkpoint_error};
@@ -69,13 +72,18 @@ impl Writing<'_> {
         definitions: Vec<Definition>,
         objects: Vec<FrozenObject>,
     ) -> Result<Written, EngineError> {
-        for definition in definitions {
-            self.push(&records::definition(&DefinitionChange::Is(definition)))?;
-        }
-        for object in objects {
-            self.write_object(object)?;
-        }
         let failed = |error| checkpoint_error(&error);
+        let definitions = definitions.into_iter().map(DefinitionChange::Is);
+        let definitions: Vec<_> = definitions.map(|is| records::definition(&is)).collect();
+        definitions.iter().try_for_each(|body| self.push(body))?;
+        let mut again = Vec::with_capacity(objects.len() + definitions.len());
+        for frozen in objects {
+            again.push(records::object(&frozen.object.stored()));
+            self.write_object(frozen)?;
+        }
+        self.writer.end_group().map_err(failed)?;
+        again.extend(definitions);
+        again.iter().try_for_each(|body| self.push(body))?;
         self.written.bytes = self.writer.finish().map_err(failed)?;
         let (Files::Own(chunks) | Files::Other(chunks)) = self.files;
         chunks.writer.flush().map_err(failed)?;

@@ -44,6 +44,24 @@ impl Living {
         }
     }
 
+    /// Removes those of so many rows from `first` on that are there.
+    pub fn remove_any(&mut self, first: u32, rows: usize) {
+        let Some(last) = last(first, rows) else {
+            return;
+        };
+        while let Some((&from, &to)) = self.runs.range(..=last).next_back()
+            && to >= first
+        {
+            self.runs.remove(&from);
+            if to > last {
+                self.runs.insert(last + 1, to);
+            }
+            if from < first {
+                self.runs.insert(from, first - 1);
+            }
+        }
+    }
+
     /// How many there are.
     pub fn rows(&self) -> u64 {
         let rows = self.runs.iter();
@@ -62,6 +80,25 @@ mod tests {
     use std::collections::BTreeSet;
 
     proptest! {
+        #[test]
+        fn what_is_there_of_rows_is_removed(
+            adds in prop::collection::vec((0u32..60, 1usize..20), 0..9), removes in prop::collection::vec((0u32..60, 0usize..20), 0..9),
+        ) {
+            let (mut living, mut expected) = (Living::default(), BTreeSet::new());
+            for (first, rows) in adds {
+                let all: BTreeSet<u32> = (first..first + rows as u32).collect();
+                if expected.is_disjoint(&all) {
+                    prop_assert!(living.add(first, rows).is_some());
+                    expected.extend(all);
+                }
+            }
+            for (first, rows) in removes {
+                living.remove_any(first, rows);
+                expected.retain(|row| !(first..first + rows as u32).contains(row));
+                prop_assert_eq!(living.rows(), expected.len() as u64);
+            }
+        }
+
         #[test]
         fn rows_are_those_of_a_set(steps in prop::collection::vec((any::<bool>(), 0u32..60, 0usize..20), 0..60)) {
             let (mut living, mut expected) = (Living::default(), BTreeSet::new());

@@ -40,7 +40,7 @@ pub struct Table {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Contents {
     pub rows: BTreeMap<&'static str, RecordBatch>,
-    definitions: Vec<Definition>,
+    pub definitions: Vec<Definition>,
 }
 
 /// A database, closed; and what it was after each step.
@@ -307,7 +307,7 @@ fn of_its_own(rows: &RecordBatch) -> RecordBatch {
     RecordBatch::try_new(rows.schema(), columns.collect()).unwrap()
 }
 
-async fn rows_of(
+pub async fn rows_of(
     engine: &Engine,
     object: ObjectId,
     columns: Vec<ColumnId>,

@@ -47,6 +47,20 @@ pub(crate) async fn table(
 }
 
 impl LateKeys {
+    /// Each of them for itself.
+    pub fn each(self) -> impl Iterator<Item = LateKeys> {
+        let LateKeys {
+            table,
+            keys,
+            statement,
+        } = self;
+        keys.into_iter().map(move |key| LateKeys {
+            table: table.clone(),
+            keys: vec![key],
+            statement: statement.clone(),
+        })
+    }
+
     /// Adds them. The rows have kept them.
     pub async fn add(&self, context: &StatementContext) -> Result<(), SqlError> {
         let mut change = context.catalog.change().await;
