@@ -117,8 +117,8 @@ impl Directory {
         })
     }
 
-    /// A new database is none until it [begins from](OpenDirectory::begin_from) a snapshot: so it is there as a whole or
-    /// not at all.
+    /// A new database is none until it [begins from](OpenDirectory::begin_from) a snapshot: so it is there as a whole
+    /// or not at all.
     pub fn unfinished(self) -> Self {
         Directory {
             is_unfinished: true,
