@@ -290,7 +290,7 @@ impl FileFaultKind {
                 format!("create the directory '{}' first", missing.as_ref()?.display())
             }
             Self::JsonAsCsv => "read_json('…') reads it; with DELIMITER it is read as CSV".to_owned(),
-            Self::NotEmpty => "export into a new directory".to_owned(),
+            Self::NotEmpty => "name a new directory, or an empty one".to_owned(),
             Self::OtherColumns { .. } | Self::OtherHeader { .. } => {
                 "union_by_name => true reads files with different columns".to_owned()
             }
