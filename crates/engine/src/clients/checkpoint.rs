@@ -74,7 +74,7 @@ impl Engine {
         // From here on owners need not tell for it what was deleted when.
         drop(held);
         let writing = self.writing(writer, snapshot.at, Files::Own(chunks));
-        let written = writing.write(definitions, frozen)?;
+        let written = writing.write(definitions, frozen).await?;
         // What is newer than the snapshot, such as strings and definitions, may be in it before it is in the log.
         open.requests.flush().await?;
         let next_chunk = chunks.next_number();
@@ -123,7 +123,7 @@ impl Engine {
         let database = directory.manifest().database;
         let writer = SnapshotWriter::create(disk, database, snapshot).map_err(failed)?;
         let writing = self.writing(writer, at, Files::Other(&chunks));
-        let written = writing.write(definitions, frozen)?;
+        let written = writing.write(definitions, frozen).await?;
         let start = log.begin_file(None).map_err(failed)?;
         let next_chunk = chunks.next_number();
         directory

@@ -28,9 +28,11 @@ use eris_home::ObjectDefinition;
 use eris_numa::Topology;
 use eris_types::{AeuId, ColumnId, ObjectId};
 use futures::StreamExt;
+use futures::future::{Either, select};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -46,6 +48,7 @@ static UNKNOWN: AtomicU64 = AtomicU64::new(0);
 static DENIED: AtomicU64 = AtomicU64::new(0);
 static CHECKPOINTS: AtomicU64 = AtomicU64::new(0);
 static CHECKED: AtomicU64 = AtomicU64::new(0);
+static GIVEN_UP: AtomicU64 = AtomicU64::new(0);
 
 /// The rows of a client: its keys with their names, and how many rows it has in the table without a key.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -262,7 +265,24 @@ async fn move_about(engine: Engine, objects: Objects, mut random: Random) {
 /// Makes checkpoints meanwhile.
 async fn checkpoints(engine: Engine, mut random: Random) {
     for _ in 0..random.below(4) {
-        match engine.checkpoint().await {
+        // Some are given up.
+        let patience = match random.below(4) {
+            0 => random.below(12),
+            _ => usize::MAX,
+        };
+        let gives_up = async {
+            for _ in 0..patience {
+                turn().await;
+            }
+        };
+        let made = match select(pin!(engine.checkpoint()), pin!(gives_up)).await {
+            Either::Left((made, _)) => made,
+            Either::Right(_) => {
+                GIVEN_UP.fetch_add(1, Ordering::Relaxed);
+                continue;
+            }
+        };
+        match made {
             Ok(_) => drop(CHECKPOINTS.fetch_add(1, Ordering::Relaxed)),
             Err(EngineError::Checkpoint { .. } | EngineError::OutOfMemory { .. }) => {}
             Err(other) => drop(outcome(Err(other))),
@@ -500,10 +520,18 @@ fn what_was_acknowledged_is_there_after_a_crash() {
     for_seeds(300, |seed| {
         simulate(seed, None);
     });
-    let counts = [&STOPPED, &OPENED, &UNKNOWN, &DENIED, &CHECKPOINTS, &CHECKED];
-    let counts = counts.map(|count| count.load(Ordering::Relaxed));
-    println!("stopped, opened, unknown, denied, checkpoints, checked: {counts:?}");
-    assert!(counts.iter().all(|count| *count > 0), "{counts:?}");
+    let counts = [
+        (&STOPPED, "stopped"),
+        (&OPENED, "opened"),
+        (&UNKNOWN, "unknown"),
+        (&DENIED, "denied"),
+        (&CHECKPOINTS, "checkpoints"),
+        (&GIVEN_UP, "given up"),
+        (&CHECKED, "checked"),
+    ];
+    let counts = counts.map(|(count, what)| (count.load(Ordering::Relaxed), what));
+    println!("{counts:?}");
+    assert!(counts.iter().all(|(count, _)| *count > 0), "{counts:?}");
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Handle;
+use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 
 /// How long nobody tries again after a checkpoint that was not made; after each further one twice as long. All is in
@@ -38,23 +39,32 @@ pub(crate) async fn back_up(
     blocking(home, |durability| durability.backup(directory)).await
 }
 
-/// Writes files on a thread of its own.
+/// Writes files on a thread of its own, until nobody waits for them any more.
 async fn blocking(
     home: &Arc<dyn Home>,
     write: impl FnOnce(&dyn Durability) -> BoxFuture<'_, Result<Checkpoint, HomeError>> + Send + 'static,
 ) -> Result<Checkpoint, HomeError> {
     let (home, runtime) = (Arc::clone(home), Handle::current());
+    // It is dropped with whoever waits here.
+    let (_waits, gives_up) = oneshot::channel::<()>();
     let written = spawn_blocking(move || {
         let durability = home.durability();
-        runtime.block_on(write(durability.expect("whoever asks has looked")))
+        let writes = write(durability.expect("whoever asks has looked"));
+        runtime.block_on(async {
+            tokio::select! {
+                written = writes => Some(written),
+                _ = gives_up => None,
+            }
+        })
     });
-    written.await.unwrap_or_else(|panic| {
-        Err(HomeError::Panicked {
+    match written.await {
+        Ok(written) => written.expect("somebody waits"),
+        Err(panic) => Err(HomeError::Panicked {
             worker: "a thread that writes files".to_owned(),
             table: "the database".to_owned(),
             message: panic.to_string(),
-        })
-    })
+        }),
+    }
 }
 
 /// Makes one whenever the log has become long, as long as it can be written.

@@ -21,6 +21,7 @@ use eris_store::{Chunk, SnapshotChunk, SnapshotChunks, StoreError};
 use eris_types::{AeuId, SegmentId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use tokio::task::yield_now;
 
 /// So many strings of a dictionary are in a record.
 const STRINGS: usize = 1 << 14;
@@ -63,11 +64,11 @@ pub(super) struct Written {
 
 impl Writing<'_> {
     /// Writes definitions, and what the snapshot sees of objects. All of it is on the medium when this returns, with
-    /// the chunks that it refers to.
+    /// the chunks that it refers to. It can be given up behind each chunk: then no snapshot file is left.
     ///
     /// # Errors
     /// The disk has no room, or has failed. No snapshot file is left.
-    pub fn write(
+    pub async fn write(
         mut self,
         definitions: Vec<Definition>,
         objects: Vec<FrozenObject>,
@@ -79,7 +80,7 @@ impl Writing<'_> {
         let mut again = Vec::with_capacity(objects.len() + definitions.len());
         for frozen in objects {
             again.push(records::object(&frozen.object.stored()));
-            self.write_object(frozen)?;
+            self.write_object(frozen).await?;
         }
         self.writer.end_group().map_err(failed)?;
         again.extend(definitions);
@@ -91,7 +92,7 @@ impl Writing<'_> {
     }
 
     /// Writes what the snapshot sees of an object.
-    fn write_object(&mut self, frozen: FrozenObject) -> Result<(), EngineError> {
+    async fn write_object(&mut self, frozen: FrozenObject) -> Result<(), EngineError> {
         let FrozenObject { object, segments } = frozen;
         self.push(&records::object(&object.stored()))?;
         // Read behind the answers of owners: all codes of their rows are known here.
@@ -108,10 +109,14 @@ impl Writing<'_> {
         if let Some(ranges) = object.ranges.stored() {
             self.push(&records::ranges(object.id, &ranges))?;
         }
-        for (segment, (owner, chunks)) in by_segment(segments, self.at) {
-            for chunk in chunks.into_chunks() {
-                self.write_chunk(&object, (owner, segment), &chunk)?;
-            }
+        let segments = by_segment(segments, self.at).into_iter();
+        let chunks = segments.flat_map(|(segment, (owner, chunks))| {
+            let chunks = chunks.into_chunks().into_iter();
+            chunks.map(move |chunk| (owner, segment, chunk))
+        });
+        for (owner, segment, chunk) in chunks.collect::<Vec<_>>() {
+            self.write_chunk(&object, (owner, segment), &chunk)?;
+            yield_now().await;
         }
         Ok(())
     }
