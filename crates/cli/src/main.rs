@@ -25,6 +25,7 @@ mod interrupt;
 mod json_error;
 mod meter;
 mod numbers;
+mod opening;
 mod output;
 mod pager;
 mod places;
@@ -199,8 +200,10 @@ fn statements(
         eprintln!("{}", plan::told(machine, settings.topology.is_paced()));
     }
     let kept_in = settings.database.clone();
-    let home = Engine::home_of_machine(settings).map_err(|error| CliError::Open(error.into()))?;
-    let database = Database::open(home).map_err(CliError::Open)?;
+    let database = opening::shown(kept_in.as_ref(), || {
+        let home = Engine::home_of_machine(settings);
+        Database::open(home.map_err(|error| CliError::Open(error.into()))?).map_err(CliError::Open)
+    })?;
     let footer = interactive || format.is_for_people() && io::stdout().is_terminal();
     let shown = settings::Settings::new(format, interactive);
     let mut runner = Runner::new(database.session(), shown, footer);

@@ -189,7 +189,11 @@ impl ReadBack {
 
 /// An error of a database, and where that is.
 fn at_place(place: &str, error: EngineError) -> EngineError {
-    EngineError::Open(format!("{place}: {error}"))
+    let more = match error {
+        EngineError::OutOfMemory { .. } => "; all of a database is in memory: allow it more",
+        _ => "",
+    };
+    EngineError::Open(format!("{place}: {error}{more}"))
 }
 
 /// Opens the database on a disk, or makes one there.
