@@ -121,21 +121,3 @@ fn a_simulated_process_that_ends_gives_its_locks_back() {
     let disk = disk.crash();
     let _held = disk.lock(Path::new(LOCK), Lock::Exclusive).unwrap();
 }
-
-#[test]
-fn a_lock_file_that_is_removed_lets_nobody_else_write() {
-    let directory = tempfile::tempdir().unwrap();
-    let disk = RealDisk::new(directory.path());
-    for (held, by) in [
-        ("exclusive", Holder::Writer(None)),
-        ("shared", Holder::Readers(None)),
-    ] {
-        drop(disk.lock(Path::new(LOCK), Lock::Exclusive).unwrap());
-        let (mut child, _output) = holder(directory.path(), held);
-        std::fs::remove_file(directory.path().join(LOCK)).unwrap();
-        assert_eq!(reason(&disk, Lock::Exclusive), Reason::Locked(by));
-        child.kill().unwrap();
-        child.wait().unwrap();
-    }
-    let _held = disk.lock(Path::new(LOCK), Lock::Exclusive).unwrap();
-}

@@ -1,4 +1,4 @@
-//! The lock of a database, by `flock` on a file that stays, and on its directory.
+//! The lock of a database, by `flock` on a file that stays.
 //!
 //! ```text
 //!              a writer       readers
@@ -8,8 +8,6 @@
 //!
 //! The system gives the lock back when the process ends, so nobody ever has to remove the file. Whoever is denied tells
 //! a writer from readers by trying the other lock: the number in the file may be of a writer that was killed.
-//!
-//! Somebody may remove the file while it is locked, and a new one is another file. The directory is the same one.
 
 use super::{MODE, reason, repeated};
 use crate::error::{Holder, Reason};
@@ -24,8 +22,6 @@ use std::path::Path;
 pub(super) struct RealLock {
     fd: OwnedFd,
     lock: Lock,
-    /// `None`: the file system has no such locks for directories.
-    _directory: Option<OwnedFd>,
 }
 
 /// Locks a file, which an exclusive lock makes if it is not there.
@@ -53,38 +49,11 @@ pub(super) fn take(whole: &Path, lock: Lock) -> Result<RealLock, Reason> {
             return Err(Reason::Locked(Holder::Readers(reader(&fd))));
         }
     }
-    let taken = RealLock {
-        _directory: lock_directory(whole, lock)?,
-        fd,
-        lock,
-    };
+    let taken = RealLock { fd, lock };
     if lock == Lock::Exclusive {
         taken.leave(&written_pid(std::process::id()))?;
     }
     Ok(taken)
-}
-
-/// Locks the directory of the lock file.
-fn lock_directory(whole: &Path, lock: Lock) -> Result<Option<OwnedFd>, Reason> {
-    let parent = whole.parent().unwrap_or(whole);
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let Ok(fd) = repeated(|| fs::open(parent, flags, MODE)) else {
-        return Ok(None);
-    };
-    let shared = FlockOperation::NonBlockingLockShared;
-    let wanted = match lock {
-        Lock::Shared => shared,
-        Lock::Exclusive => FlockOperation::NonBlockingLockExclusive,
-    };
-    match try_lock(&fd, wanted) {
-        Ok(true) => Ok(Some(fd)),
-        // Nobody knows which processes these are.
-        Ok(false) => Err(Reason::Locked(match try_lock(&fd, shared) {
-            Ok(true) => Holder::Readers(None),
-            _ => Holder::Writer(None),
-        })),
-        Err(_) => Ok(None),
-    }
 }
 
 fn try_lock(fd: &OwnedFd, operation: FlockOperation) -> Result<bool, Reason> {
