@@ -111,7 +111,7 @@ impl Writing<'_> {
         }
         let segments = by_segment(segments, self.at).into_iter();
         let chunks = segments.flat_map(|(segment, (owner, chunks))| {
-            let chunks = chunks.into_chunks().into_iter();
+            let chunks = chunks.into_chunks();
             chunks.map(move |chunk| (owner, segment, chunk))
         });
         for (owner, segment, chunk) in chunks.collect::<Vec<_>>() {
