@@ -209,13 +209,17 @@ fn what_is_no_database_is_not_touched() {
         bytes
     };
     let later = (FORMAT + 1) as u8;
+    let mut of_later_format = changed(8, later);
+    *of_later_format.last_mut().unwrap() ^= 1;
     for (bytes, is_right) in [
         (
             b"Dear Eris".to_vec(),
             (|e| matches!(e, LogError::Foreign { .. })) as fn(&LogError) -> bool,
         ),
         (Vec::new(), |e| matches!(e, LogError::Foreign { .. })),
-        (changed(8, later), |e| matches!(e, LogError::Newer { .. })),
+        (of_later_format, |e| matches!(e, LogError::Newer { .. })),
+        // All else is as in ours.
+        (changed(8, later), |e| matches!(e, LogError::Damaged { .. })),
         (changed(20, 9), |e| matches!(e, LogError::Damaged { .. })),
         (changed(60, 9), |e| matches!(e, LogError::Damaged { .. })),
         (bytes[..40].to_vec(), |e| {
