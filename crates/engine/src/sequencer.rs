@@ -37,7 +37,9 @@ mod doorbell;
 
 pub(crate) use doorbell::Doorbell;
 
-use eris_atomics::{CommitOrder, Hold, Sequence, Snapshots, Waiting, Way, cheapest, estimate};
+use eris_atomics::{
+    CommitOrder, Hold, Lock, Sequence, Snapshots, Waiting, Way, cheapest, estimate,
+};
 use eris_home::Newest;
 use eris_numa::Topology;
 use eris_types::{NodeId, Timestamp};
@@ -84,6 +86,8 @@ pub(crate) struct Sequencer {
     flusher: Doorbell,
     /// Why nothing becomes durable any more.
     failure: OnceLock<Arc<str>>,
+    /// Held by who changes what commits wait for, and by who says that nothing becomes durable any more.
+    switching: Lock<()>,
 }
 
 impl Sequencer {
@@ -104,6 +108,7 @@ impl Sequencer {
             snapshots: Snapshots::new(READERS),
             flusher: Doorbell::default(),
             failure: OnceLock::new(),
+            switching: Lock::default(),
         };
         sequencer.advance_horizon();
         sequencer
@@ -137,7 +142,7 @@ impl Sequencer {
     }
 
     /// From now on commits become visible when they are durable. All whose timestamps are drawn already count as
-    /// durable: they may be visible. Switching is one caller's at a time.
+    /// durable: they may be visible. Where nothing becomes durable any more it changes nothing.
     pub fn wait_for_flushes(&self) {
         // As long as this one is open, nothing behind it is visible. So what is visible never goes back.
         let at = loop {
@@ -146,13 +151,23 @@ impl Sequencer {
                 None => thread::yield_now(),
             }
         };
-        self.durable.store(at.0, SeqCst);
+        let switching = self.switching.lock();
+        if self.failure.get().is_none() {
+            self.durable.store(at.0, SeqCst);
+        }
+        drop(switching);
         self.finish(at);
     }
 
-    /// From now on commits become visible when they are applied. Switching is one caller's at a time.
+    /// From now on commits become visible when they are applied. Where nothing becomes durable any more it changes
+    /// nothing: what a flush has not reached is shown to nobody.
     pub fn wait_for_no_flushes(&self) {
+        let switching = self.switching.lock();
+        if self.failure.get().is_some() {
+            return;
+        }
         self.durable.store(u64::MAX, SeqCst);
+        drop(switching);
         self.waiting.wake(|| self.newest_visible());
         // Nobody wakes these any more: they ask again, and wait with the others.
         self.waiting_for_applied.wake(|| u64::MAX);
@@ -172,9 +187,11 @@ impl Sequencer {
 
     /// Nothing becomes durable any more, for this reason. Whoever waits for that is told.
     pub fn fail(&self, reason: &str) {
+        let switching = self.switching.lock();
         // Commits that are visible already stay so, and no others become visible.
         self.durable.fetch_min(self.newest_visible(), SeqCst);
         let _ = self.failure.set(reason.into());
+        drop(switching);
         self.waiting.wake(|| u64::MAX);
         self.waiting_for_applied.wake(|| self.order.visible());
     }
@@ -371,6 +388,20 @@ mod tests {
         assert!(sequencer.poll_visible(second, Waker::noop()));
         assert_eq!(sequencer.horizon(), second);
         sequencer.release(writer);
+    }
+
+    #[test]
+    fn what_no_flush_has_reached_stays_hidden_behind_a_failure() {
+        let sequencer = sequencer();
+        sequencer.wait_for_flushes();
+        let shown = sequencer.visible();
+        sequencer.finish(sequencer.draw(NODE).unwrap());
+        sequencer.fail("on purpose");
+        for switch in [Sequencer::wait_for_no_flushes, Sequencer::wait_for_flushes] {
+            switch(&sequencer);
+            assert_eq!(sequencer.visible(), shown);
+            assert!(sequencer.applied() > shown);
+        }
     }
 
     /// Waits until a waker is woken.
