@@ -4,7 +4,7 @@ use crate::args::SalvageCommand;
 use crate::check::{self, write_findings};
 use crate::numbers::counted;
 use eris_engine::{DatabaseSalvage, Engine, EngineError, LostRows, Settings};
-use eris_sql::{SalvageTarget, SalvagedDatabase, SqlError};
+use eris_sql::{SalvageTarget, SalvagedDatabase, SqlError, is_within};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 use std::io::{self, Write};
@@ -58,7 +58,7 @@ struct Report {
 /// Something is lost, or nothing could be written.
 pub async fn run(settings: Settings, arguments: &SalvageCommand) -> Result<(), SalvageError> {
     let (directory, target) = (arguments.directory.clone(), arguments.target.clone());
-    if is_inside(&target, &directory) {
+    if is_within(&target, &directory) {
         return Err(SalvageError::Inside { target, directory });
     }
     let no_target = |source| SalvageError::Target {
@@ -105,22 +105,6 @@ fn looked(bar: &ProgressBar, done: u64, total: u64) {
         bar.set_style(style.expect("the template is constant"));
         bar.enable_steady_tick(Duration::from_millis(100));
     }
-}
-
-/// Whether a directory is, or would be, in another one, or is the same.
-fn is_inside(target: &Path, directory: &Path) -> bool {
-    let Ok(directory) = directory.canonicalize() else {
-        return false;
-    };
-    let mut ancestors = target
-        .ancestors()
-        .map(|path| match path.as_os_str().is_empty() {
-            true => Path::new("."),
-            false => path,
-        });
-    // What is not there yet will be in what is.
-    let is_there = ancestors.find_map(|path| path.canonicalize().ok());
-    is_there.is_some_and(|path| path.starts_with(directory))
 }
 
 impl Report {

@@ -15,6 +15,16 @@ pub struct DirectoryUnderWay {
     target: PathBuf,
 }
 
+/// Whether a path is a directory or lies in it. The end of the path need not be there yet.
+pub fn is_within(path: &Path, directory: &Path) -> bool {
+    let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let there = whole.ancestors().find_map(|part| part.canonicalize().ok());
+    match (there, directory.canonicalize()) {
+        (Some(there), Ok(directory)) => there.starts_with(directory),
+        _ => false,
+    }
+}
+
 impl DirectoryUnderWay {
     /// Makes it, under another name.
     ///

@@ -60,7 +60,7 @@ pub use column::{ColumnRef, FileColumn};
 pub use compression::{Compression, ZSTD_LEVEL, without_ending};
 pub use csv::{CsvOptions, CsvStyle, Delimiter};
 pub use damage::ContainDamage;
-pub use directory::{DirectoryUnderWay, read_text};
+pub use directory::{DirectoryUnderWay, is_within, read_text};
 pub use encoding::{TextCoding, TextEncoding};
 pub use error::{ColumnPlace, FileError, FileFault, FileFaultKind, Misfit, TypeOrigin, shortened};
 pub use format::{Format, is_file_name};

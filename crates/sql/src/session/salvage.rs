@@ -67,10 +67,7 @@ impl SalvageTarget {
     /// # Errors
     /// There is something of this name that has files, or it cannot be made.
     pub async fn create(target: PathBuf) -> Result<Self, SqlError> {
-        let made = DirectoryUnderWay::create(target).await;
-        // That of a directory with files is of EXPORT.
-        let made = made.map_err(|error| SqlError::from(error).with_hint(None::<String>));
-        Ok(SalvageTarget(made?))
+        Ok(SalvageTarget(DirectoryUnderWay::create(target).await?))
     }
 
     /// Writes what a home has that was salvaged. If definitions may be lost that nobody knows, tables are made of rows

@@ -4,8 +4,8 @@ use crate::context::StatementContext;
 use crate::error::{Mistake, SqlError};
 use crate::maintenance::checkpoints;
 use crate::running::outcome::Begun;
-use eris_files::DirectoryUnderWay;
-use std::path::{Path, PathBuf};
+use eris_files::{DirectoryUnderWay, is_within};
+use std::path::PathBuf;
 
 /// Runs the statement.
 pub(super) async fn run(context: &StatementContext, directory: String) -> Result<Begun, SqlError> {
@@ -29,15 +29,4 @@ pub(super) async fn run(context: &StatementContext, directory: String) -> Result
     Ok(Begun::Done {
         tag: "BACKUP DATABASE",
     })
-}
-
-/// Whether a path, of which only the beginning may exist, is a directory or lies in it.
-fn is_within(path: &Path, directory: &Path) -> bool {
-    let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let there = whole.ancestors().find_map(|part| part.canonicalize().ok());
-    let directory = directory.canonicalize();
-    match (there, directory) {
-        (Some(there), Ok(directory)) => there.starts_with(directory),
-        _ => false,
-    }
 }
