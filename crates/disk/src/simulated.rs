@@ -106,6 +106,11 @@ impl SimulatedDisk {
         self.locked().counts
     }
 
+    /// The most bytes that were read at once.
+    pub fn longest_read(&self) -> u64 {
+        self.locked().longest_read
+    }
+
     /// Whether a fault, a crash or a kill has stopped the machine.
     pub fn is_stopped(&self) -> bool {
         self.locked().stopped

@@ -74,7 +74,7 @@ impl Recovery {
             machine: Machine::new(topology, memory, files, threads),
             objects: HashMap::new(),
             definitions: BTreeMap::new(),
-            queued: Queued::default(),
+            queued: Queued::new(memory),
             last_object: ObjectId(0),
             last_segment: SegmentId(0),
             snapshot: Timestamp::ZERO,
@@ -89,6 +89,7 @@ impl Recovery {
     /// # Errors
     /// It says what cannot be, or there is no memory for it.
     pub fn take(&mut self, origin: Origin, group: &Group) -> Result<(), EngineError> {
+        self.hold(group)?;
         let number = group.number;
         if origin == Origin::Snapshot {
             self.snapshot = group.through;
@@ -99,7 +100,25 @@ impl Recovery {
             applied.map_err(|wrong| wrong.of(origin, number))?;
         }
         self.through = self.through.max(group.through);
-        match self.queued.is_enough() {
+        self.do_if_enough()
+    }
+
+    /// Counts a group, whose records wait in memory from now on. If there is none, others are done first.
+    fn hold(&mut self, group: &Group) -> Result<(), EngineError> {
+        if self.queued.hold(group.bytes()).is_ok() {
+            return Ok(());
+        }
+        self.do_queued()?;
+        let held = self.queued.hold(group.bytes());
+        held.map_err(|denied| {
+            let what =
+                "all of a database is in memory, and a group while it is read: allow it more";
+            EngineError::Open(format!("group {}: {denied}; {what}", group.number))
+        })
+    }
+
+    fn do_if_enough(&mut self) -> Result<(), EngineError> {
+        match self.queued.is_enough(&self.machine.memory) {
             true => self.do_queued(),
             false => Ok(()),
         }
@@ -184,8 +203,9 @@ impl Recovery {
 
     /// Does what is to be done in segments.
     fn do_queued(&mut self) -> Result<(), EngineError> {
-        self.queued = Queued::default();
-        self.machine.work(self.objects.values_mut())
+        let done = self.machine.work(self.objects.values_mut());
+        self.queued = Queued::new(&self.machine.memory);
+        done
     }
 
     /// All groups were taken.

@@ -332,6 +332,48 @@ fn more_than_the_memory_is_an_error() {
     assert_eq!(engine.row_count(heap).unwrap(), 400_000);
 }
 
+/// What commits did is read in pieces, so it may be more than the memory.
+#[test]
+fn a_small_database_with_a_large_log_needs_little_memory() {
+    const LIMIT: u64 = 16 << 20;
+    let directory = tempfile::tempdir().unwrap();
+    let engine = open(directory.path(), (1, 2)).unwrap();
+    let keyed = block_on(Home::create(
+        &engine,
+        definition("keyed", vec![ColumnId(0)]),
+    ));
+    let keyed = keyed.unwrap();
+    let mut random = Random::new(1);
+    let mut name = || (0..12).map(|_| format!("{:016x}", random.bits())).collect();
+    let mut client = engine.rows(keyed).unwrap();
+    let mut rows = Rows::new();
+    for _ in 0..400 {
+        rows = (0..1_000).map(|key| (key, Some(name()))).collect();
+        block_on(client.put(batch(&rows))).unwrap();
+    }
+    drop(client);
+    let log = engine.durability().unwrap().status().log.unwrap();
+    assert!(log.bytes > 2 * LIMIT, "{} bytes", log.bytes);
+    drop(engine);
+    let settings = |memory_limit| Settings {
+        topology: Topology::fake(1, 2),
+        huge_pages: HugePages::Never,
+        memory_limit: Some(memory_limit),
+        database: Some(DatabaseSettings {
+            directory: directory.path().to_owned(),
+            synchronous: Some(Synchronous::On),
+            read_only: false,
+        }),
+    };
+    let engine = Engine::start(settings(LIMIT)).unwrap();
+    let found = collect(&engine, fragment(&engine, keyed, all_rows()), 2).unwrap();
+    assert_eq!(rows_of(&found), rows);
+    drop(engine);
+    // Not even a group has room.
+    let error = Engine::start(settings(1 << 16)).unwrap_err().to_string();
+    assert!(error.contains("allow it more"), "{error}");
+}
+
 /// The bytes of all files of a database.
 fn bytes_of(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();

@@ -66,7 +66,8 @@ use std::sync::Arc;
 pub struct Directory {
     disk: Arc<dyn Disk>,
     access: Lock,
-    lock: HeldLock,
+    /// `None`: whoever reads has found no file to lock.
+    lock: Option<HeldLock>,
     manifest: Option<Manifest>,
     database: DatabaseId,
     /// Whether a new database gets its manifest later.

@@ -57,7 +57,10 @@ pub struct Group {
     /// All commits up to here are in it, or before.
     pub through: Timestamp,
     pub(crate) kind: GroupKind,
-    records: Vec<u8>,
+    /// All of it, as it was read.
+    bytes: Vec<u8>,
+    /// Bytes of its records.
+    length: usize,
 }
 
 /// A record of a group.
@@ -76,14 +79,6 @@ pub enum Origin {
     Snapshot,
     /// In the log.
     Log,
-}
-
-/// What stands at a place of a file.
-pub(crate) enum Found {
-    /// A whole group, and the bytes that it takes.
-    Group(Group, usize),
-    /// No group.
-    Nothing,
 }
 
 impl GroupBytes {
@@ -164,33 +159,29 @@ fn word(bytes: &[u8], at: usize) -> u64 {
 impl Group {
     /// What its records take.
     pub fn bytes(&self) -> u64 {
-        self.records.len() as u64
+        self.length as u64
     }
 
-    /// What is at this place of a file, which goes on with these bytes.
-    pub(crate) fn find(bytes: &[u8], place: Place) -> Found {
-        let header = bytes.first_chunk().and_then(group_bytes);
-        let Some(bytes) = header.and_then(|all| bytes.get(..all as usize)) else {
-            return Found::Nothing;
-        };
+    /// The group that all of these bytes are. `None`: they are none of this place.
+    pub(crate) fn of(bytes: Vec<u8>, place: Place) -> Option<Group> {
+        let length = bytes.first_chunk().and_then(group_bytes)?;
+        if length != bytes.len() as u64 || word(&bytes, CHECKSUM.start) != checksum(&bytes, place) {
+            return None;
+        }
         let flags = u32::from_le_bytes(bytes[4..8].try_into().expect("four bytes"));
         let kind = match flags {
             0 => GroupKind::Records,
             CLOSED => GroupKind::Closed,
             CONTINUED => GroupKind::Continued,
-            _ => return Found::Nothing,
+            _ => return None,
         };
-        if word(bytes, CHECKSUM.start) != checksum(bytes, place) {
-            return Found::Nothing;
-        }
-        let records = HEADER..HEADER + word(bytes, 24) as usize;
-        let group = Group {
-            number: word(bytes, 8),
-            through: Timestamp(word(bytes, 16)),
+        Some(Group {
+            number: word(&bytes, 8),
+            through: Timestamp(word(&bytes, 16)),
             kind,
-            records: bytes[records].to_vec(),
-        };
-        Found::Group(group, bytes.len())
+            length: word(&bytes, 24) as usize,
+            bytes,
+        })
     }
 
     /// Its records, in the order in which they were written: those of an owner in its order.
@@ -198,7 +189,8 @@ impl Group {
     /// # Errors
     /// It is not what was written: then its checksum was made of something wrong.
     pub fn records(&self) -> impl Iterator<Item = Result<Record<'_>, BadBytes>> {
-        let mut left = Bytes::of(&self.records, "a group of the log");
+        let records = &self.bytes[HEADER..HEADER + self.length];
+        let mut left = Bytes::of(records, "a group of the log");
         std::iter::from_fn(move || {
             (!left.is_empty()).then(|| {
                 let mut record = Bytes::of(left.bytes()?, "a record of the log");
@@ -247,16 +239,9 @@ mod tests {
         #[test]
         fn records_come_back(
             records in prop::collection::vec((0u64..=100, prop::collection::vec(any::<u8>(), 0..200)), 0..40),
-            behind in prop::collection::vec(any::<u8>(), 0..20),
         ) {
-            let mut bytes = group(&records);
-            let length = bytes.len();
-            bytes.extend(behind);
-            let Found::Group(found, all) = Group::find(&bytes, PLACE) else {
-                panic!("it is whole");
-            };
+            let found = Group::of(group(&records), PLACE).expect("it is whole");
             prop_assert_eq!((found.number, found.through, found.kind), (5, Timestamp(100), GroupKind::Closed));
-            prop_assert_eq!(all, length);
             let read: Vec<_> = found.records().map(Result::unwrap).map(|r| (r.at.0, r.body.to_vec())).collect();
             prop_assert_eq!(read, records);
         }
@@ -270,7 +255,7 @@ mod tests {
             let mut bytes = group(&records);
             let at = at.index(bytes.len());
             bytes[at] ^= 1 << bit;
-            prop_assert!(!matches!(Group::find(&bytes, PLACE), Found::Group(..)));
+            prop_assert!(Group::of(bytes, PLACE).is_none());
         }
     }
 
@@ -278,13 +263,12 @@ mod tests {
     fn a_group_that_is_cut_or_elsewhere_is_none() {
         let bytes = group(&[(7, b"a record".to_vec())]);
         for cut in 0..bytes.len() {
-            let found = Group::find(&bytes[..cut], PLACE);
-            assert!(matches!(found, Found::Nothing));
+            assert!(Group::of(bytes[..cut].to_vec(), PLACE).is_none());
         }
         let elsewhere = Place {
             offset: 72,
             ..PLACE
         };
-        assert!(matches!(Group::find(&bytes, elsewhere), Found::Nothing));
+        assert!(Group::of(bytes, elsewhere).is_none());
     }
 }

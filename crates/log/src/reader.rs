@@ -8,6 +8,8 @@
 //! torn. What is no whole group ends the log; if a whole group follows, there or in a later file, it is damage. A file
 //! says when the log goes on in another one, so a file that is missing is missed.
 //!
+//! Groups are read one at a time: a file may be longer than the memory.
+//!
 //! What cannot be told apart from a torn group: damage of exactly the last group of a log that was not closed. So
 //! whoever reads says what was cut off.
 
@@ -15,7 +17,8 @@ use crate::bytes::Bytes;
 use crate::ends::{LastGroup, LogEnd, LogStart};
 use crate::error::LogError;
 use crate::file::{FIRST_GROUP, LOG, LogFile};
-use crate::group::{ALIGNMENT, Found, Group, GroupKind, HEADER};
+use crate::group::{Group, GroupKind};
+use crate::groups::{Groups, last_byte};
 use crate::place::DatabaseId;
 use eris_disk::{Access, Disk};
 use std::path::PathBuf;
@@ -40,7 +43,7 @@ pub struct Cut {
     pub path: PathBuf,
     /// Where they begin.
     pub offset: u64,
-    /// Up to the last that is not zero.
+    /// How many, up to the last that is not zero.
     pub bytes: u64,
 }
 
@@ -67,17 +70,12 @@ pub fn read_log<E: From<LogError>>(
         files.push(end.file);
         let file = LogFile::open(disk, database, end.file, Access::Read)?;
         let path = file.file.path().to_owned();
-        let mut bytes = vec![0; file.length as usize];
-        file.file.read_at(&mut bytes, 0).map_err(LogError::from)?;
+        let mut groups = Groups::of_log(&file);
         let (mut is_closed, mut goes_on) = (false, None);
         end.offset = FIRST_GROUP;
-        while let Some(rest) = bytes.get(end.offset as usize..)
-            && goes_on.is_none()
+        while goes_on.is_none()
+            && let Some((group, length)) = groups.at(end.offset)?
         {
-            let place = LOG.place(database, end.file, end.offset);
-            let Found::Group(group, length) = Group::find(rest, place) else {
-                break;
-            };
             if group.number != end.group || group.through < end.through {
                 let what = format!("group {} where group {} should be", group.number, end.group);
                 return Err(LogError::damaged(&path, end.offset, what).into());
@@ -91,10 +89,10 @@ pub fn read_log<E: From<LogError>>(
             end.last = Some(LastGroup {
                 file: end.file,
                 offset: end.offset,
-                bytes: length as u64,
+                bytes: length,
             });
             end.group += 1;
-            end.offset += length as u64;
+            end.offset += length;
             end.through = group.through;
             match group.kind {
                 GroupKind::Records => {
@@ -113,12 +111,11 @@ pub fn read_log<E: From<LogError>>(
             let what = format!("it is cut off: it had {} bytes", file.allocated);
             return Err(LogError::damaged(&path, file.length, what).into());
         }
-        let rest = &bytes[end.offset as usize..];
-        if let Some((offset, group)) = later_group(rest, database, &end) {
-            let what = format!(
-                "it is no group, though group {group} follows at byte {}",
-                end.offset + offset as u64
-            );
+        let last = last_byte(&*file.file, file.length, end.offset)?;
+        if last.is_some()
+            && let Some(offset) = groups.behind(end.offset)
+        {
+            let what = format!("it is no group, though one follows at byte {offset}");
             return Err(LogError::damaged(&path, end.offset, what).into());
         }
         if let Some((_, later)) = later_file(disk, database, end.file)? {
@@ -128,10 +125,10 @@ pub fn read_log<E: From<LogError>>(
             );
             return Err(LogError::damaged(&path, end.offset, what).into());
         }
-        let cut = rest.iter().rposition(|byte| *byte != 0).map(|last| Cut {
+        let cut = last.map(|last| Cut {
             path,
             offset: end.offset,
-            bytes: last as u64 + 1,
+            bytes: last - end.offset,
         });
         return Ok(LogRead {
             end,
@@ -150,18 +147,6 @@ pub(crate) fn next_of(group: &Group) -> Result<u64, crate::bytes::BadBytes> {
     Bytes::of(record.body, what).number()
 }
 
-/// A whole group behind the end, where none can be.
-fn later_group(rest: &[u8], database: DatabaseId, end: &LogEnd) -> Option<(usize, u64)> {
-    let places = (0..(rest.len() + 1).saturating_sub(HEADER)).step_by(ALIGNMENT);
-    places.skip(1).find_map(|offset| {
-        let place = LOG.place(database, end.file, end.offset + offset as u64);
-        match Group::find(&rest[offset..], place) {
-            Found::Group(group, _) => Some((offset, group.number)),
-            Found::Nothing => None,
-        }
-    })
-}
-
 /// A file behind the one in which the log ends that has a group: the log went on there. Its number and path.
 pub(crate) fn later_file(
     disk: &dyn Disk,
@@ -174,9 +159,7 @@ pub(crate) fn later_file(
         let Ok(file) = LogFile::open(disk, database, number, Access::Read) else {
             continue;
         };
-        let mut bytes = vec![0; file.rest() as usize];
-        file.file.read_at(&mut bytes, FIRST_GROUP)?;
-        if let Found::Group(..) = Group::find(&bytes, file.place()) {
+        if Groups::of_log(&file).at(FIRST_GROUP)?.is_some() {
             return Ok(Some((number, file.file.path().to_owned())));
         }
     }

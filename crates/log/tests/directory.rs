@@ -1,9 +1,10 @@
 //! Opening a directory: a database is there or not, whatever happens while it is made; what is no database stays as it
 //! is.
 
-use eris_disk::{Disk, EntryKind, Fault, Lock, Operation, RealDisk, SimulatedDisk};
+use eris_disk::{Access, Disk, EntryKind, Fault, Lock, Operation, RealDisk, Reason, SimulatedDisk};
 use eris_log::{
-    ChunkSettings, DatabaseId, Directory, Entry, FORMAT, LogError, LogSettings, OpenDatabase,
+    ChunkSettings, DatabaseId, Directory, Entry, FORMAT, Group, LogError, LogSettings, Look,
+    OpenDatabase, Origin, check,
 };
 use eris_types::Timestamp;
 use std::collections::BTreeSet;
@@ -253,6 +254,42 @@ fn a_real_directory_has_a_database() {
     assert_eq!(open(1..100), 0);
     assert_eq!(open(100..150), 99);
     assert_eq!(open(0..0), 149);
+}
+
+/// Looks at nothing: a file is whole if its groups are.
+struct Blind;
+
+impl Look for Blind {
+    fn group(&mut self, _: Origin, _: &Group) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_copy_without_its_lock_is_read_and_checked_and_gets_none() {
+    let disk = SimulatedDisk::new(1);
+    let (_, done, _) = process(&disk, 1, 5);
+    let disk = disk.kill();
+    let lock = Path::new("lock");
+    disk.remove(lock).unwrap();
+    let (of, id) = (Arc::new(disk.clone()) as Arc<dyn Disk>, DatabaseId([2; 16]));
+    let directory = Directory::open(Arc::clone(&of), Lock::Shared, id).unwrap();
+    let mut commits = 0;
+    let read = directory.read::<LogError>(|_, _| {
+        commits += 1;
+        Ok(())
+    });
+    assert!(read.unwrap().is_some());
+    assert_eq!(commits, done);
+    let checked = check(&of, &mut Blind).unwrap();
+    assert_eq!(checked.findings, []);
+    assert!(disk.open(lock, Access::Read).is_err(), "nothing was made");
+    // With the file, whoever writes holds it off.
+    let writer = open(&disk, 1).unwrap();
+    let held = |error: LogError| matches!(error, LogError::Disk(error) if matches!(error.reason, Reason::Locked(_)));
+    assert!(held(check(&of, &mut Blind).unwrap_err()));
+    assert!(held(Directory::open(of, Lock::Shared, id).unwrap_err()));
+    drop(writer);
 }
 
 #[test]

@@ -312,6 +312,38 @@ fn damage_is_found_or_is_no_harm() {
 }
 
 #[test]
+fn no_more_is_read_at_once_than_the_longest_group() {
+    let disk = SimulatedDisk::new(1);
+    let large = LogSettings {
+        file_bytes: 16 << 20,
+    };
+    let of = Arc::new(disk.clone());
+    let (mut writer, buffers) = LogWriter::create(of, DATABASE, 1, 1, large).unwrap();
+    let lengths = (1..=400).map(|at| if at == 200 { 300_000 } else { 20_000 });
+    for (at, length) in (1..).zip(lengths) {
+        buffers[0].push(Entry {
+            at: Timestamp(at),
+            body: vec![at as u8; length],
+            room: None,
+        });
+        writer.step(Timestamp(at)).unwrap();
+    }
+    // It was not closed: what is behind the last group is looked through, here and in the next file.
+    writer.prepare().unwrap();
+    let disk = disk.kill();
+    let mut groups = 0;
+    let read = read_log(&disk, DATABASE, START, |group| {
+        groups += 1;
+        let record = group.records().next().expect("it has one").unwrap();
+        assert!(record.body.iter().all(|byte| *byte == record.at.0 as u8));
+        Ok::<(), LogError>(())
+    });
+    assert_eq!((read.unwrap().end.through.0, groups), (400, 400));
+    let longest = disk.longest_read();
+    assert!(longest < 301_000, "{longest} bytes of a file of 16 MiB");
+}
+
+#[test]
 fn a_log_of_another_database_is_told() {
     let (disk, _) = closed();
     let other = DatabaseId([7; 16]);

@@ -103,6 +103,7 @@ impl File for SimulatedFile {
         };
         self.disk
             .run_or_fail(self.call(Operation::Read, Some(extent)), |state, _| {
+                state.longest_read = state.longest_read.max(extent.bytes);
                 let content = state.content(self.inode);
                 if content.is_worn(offset, extent.bytes) {
                     return Err(Reason::of(Errno::IO, extent.bytes, || None));

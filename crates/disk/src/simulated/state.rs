@@ -21,6 +21,8 @@ pub(super) struct State {
     pub(super) stopped: bool,
     pub(super) short_writes: bool,
     pub(super) capacity: Option<u64>,
+    /// The most bytes that were asked for at once.
+    pub(super) longest_read: u64,
     nodes: BTreeMap<Inode, Node>,
     next: Inode,
     locks: BTreeMap<Inode, Locks>,
@@ -58,6 +60,7 @@ impl State {
             stopped: false,
             short_writes: false,
             capacity: None,
+            longest_read: 0,
             nodes: BTreeMap::from([(ROOT, Node { names: 1, ..root })]),
             next: ROOT + 1,
             locks: BTreeMap::new(),
@@ -351,6 +354,7 @@ impl State {
             counts: Counts::default(),
             plan: Plan::default(),
             stopped: false,
+            longest_read: 0,
             locks: BTreeMap::new(),
             ..self.clone()
         }

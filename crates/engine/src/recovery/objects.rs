@@ -88,6 +88,7 @@ impl RecoveredObject {
         }
         for (first, rows) in &commit.deleted {
             let (_, deleted) = steps.entry(first.segment()).or_default();
+            queued.bytes += (rows * size_of::<RowId>()) as u64;
             deleted.extend((0..*rows).map(|row| first.plus(row)));
         }
         let mut missing = None;
@@ -173,7 +174,7 @@ impl RecoveredObject {
 fn source(columns: Columns<'_>, queued: &mut Queued) -> Source {
     match columns {
         Columns::Here(form) => {
-            queued.bytes += form.len();
+            queued.bytes += form.len() as u64;
             Source::Here(form.into())
         }
         Columns::ChunkFile(number) => {

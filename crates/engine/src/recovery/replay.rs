@@ -17,7 +17,7 @@ use super::objects::RecoveredObject;
 use crate::error::EngineError;
 use eris_column::{ColumnChunk, FormReader, ObjectMemory};
 use eris_log::{ChunkFiles, Origin};
-use eris_numa::{Memory, Topology};
+use eris_numa::{Memory, OutOfMemory, Reservation, Topology};
 use eris_store::{ReadColumns, Recoder, RestoredRows, Segment, StoreError};
 use eris_types::{AeuId, NodeId, RowId, Timestamp};
 use leaving_out::Piece;
@@ -26,19 +26,42 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread;
 
 /// So much is done at a time: a thread has work, and what waits takes little memory.
-const ENOUGH_BYTES: usize = 32 << 20;
+const ENOUGH_BYTES: u64 = 32 << 20;
 const ENOUGH_CHUNKS: usize = 512;
+/// And of the memory that there may be no more than this part.
+const ENOUGH_PART: u64 = 16;
 
 /// How much waits.
-#[derive(Default)]
 pub(super) struct Queued {
-    pub bytes: usize,
+    pub bytes: u64,
     pub chunks: usize,
+    /// Memory for the groups that said so.
+    groups: Reservation,
 }
 
 impl Queued {
-    pub fn is_enough(&self) -> bool {
-        self.bytes >= ENOUGH_BYTES || self.chunks >= ENOUGH_CHUNKS
+    /// Nothing yet.
+    pub fn new(memory: &Memory) -> Self {
+        let none = memory.budget().try_reserve(0);
+        Queued {
+            bytes: 0,
+            chunks: 0,
+            groups: none.expect("who asks for nothing gets it"),
+        }
+    }
+
+    /// Counts a group of so many bytes.
+    ///
+    /// # Errors
+    /// There is no memory for it beside the others.
+    pub fn hold(&mut self, bytes: u64) -> Result<(), OutOfMemory> {
+        self.groups.try_grow(bytes)
+    }
+
+    /// Whether it should be done before more is read.
+    pub fn is_enough(&self, memory: &Memory) -> bool {
+        let bytes = ENOUGH_BYTES.min(memory.budget().limit() / ENOUGH_PART);
+        self.bytes >= bytes || self.chunks >= ENOUGH_CHUNKS
     }
 }
 

@@ -126,7 +126,7 @@ impl Salvage {
                 machine,
                 objects: HashMap::new(),
                 definitions: gathered.definitions,
-                queued: Queued::default(),
+                queued: Queued::new(memory),
                 last_object: gathered.last_object,
                 last_segment: gathered.last_segment,
                 snapshot: gathered.snapshot,
@@ -310,6 +310,9 @@ impl RecoveredObject {
 
 impl Look for Salvage {
     fn group(&mut self, origin: Origin, group: &Group) -> Result<(), String> {
+        if self.failed.is_none() {
+            self.failed = self.recovery.hold(group).err();
+        }
         if self.failed.is_some() {
             return Ok(());
         }
@@ -321,9 +324,7 @@ impl Look for Salvage {
                 _ => {}
             }
         }
-        if self.recovery.queued.is_enough() {
-            self.do_queued();
-        }
+        self.failed = self.recovery.do_if_enough().err();
         Ok(())
     }
 }

@@ -106,6 +106,11 @@ impl ChunkFile {
         self.length.saturating_sub(self.end)
     }
 
+    /// Whether half of it is full.
+    pub fn is_half_full(&self) -> bool {
+        2 * self.end > self.length
+    }
+
     /// Where the next entry goes.
     pub fn place(&self) -> Place {
         CHUNKS.place(self.database, self.number, self.end)

@@ -8,8 +8,13 @@
 //! It is a state machine that somebody steps. Two threads do: one in the background, and the log thread. So it has a
 //! lock. A step in the background does nothing when the log thread waits, for that writes everything anyway.
 //!
-//! No file is made before somebody wants room. The next one is made when half of the one in use is full. What is
-//! reserved at a time fits into the rest of the file in use, or into the next one ([`Room`]).
+//! ```text
+//! files of 4 · 4 · 6 · 9 … 256 MiB      each as long as what was written before
+//! ```
+//!
+//! No file is made before somebody wants room, and a small database has small ones. The next one is made when half of
+//! the one in use is full. What is reserved at a time fits into the rest of the file in use, or into the next one
+//! ([`Room`]).
 //!
 //! A flush that has failed is never tried again, as in the log: nothing is written from then on.
 
@@ -60,10 +65,13 @@ pub struct ChunkBuffer {
     numbers: Arc<AtomicU64>,
 }
 
+/// The first file is this part of one of a large database.
+const FIRST_PART: u64 = 64;
+
 /// How chunk files are written.
 #[derive(Clone, Copy, Debug)]
 pub struct ChunkSettings {
-    /// Bytes of a file; one with a larger chunk is longer.
+    /// Bytes of a file of a large database; one with a larger chunk is longer.
     pub file_bytes: u64,
     /// The most bytes that are written between two flushes.
     pub dirty_bytes: u64,
@@ -346,7 +354,7 @@ impl State {
     fn prepare_next(&mut self, bytes: u64) -> Result<(), LogError> {
         self.drop_next()?;
         let least = FIRST_ENTRY + bytes;
-        let mut length = self.settings.file_bytes.max(least);
+        let mut length = self.usual().max(least);
         let (disk, database) = (self.files.disk(), self.files.database());
         let made = loop {
             let number = self.files.next_file();
@@ -363,6 +371,13 @@ impl State {
         Ok(())
     }
 
+    /// Bytes of a new file: as many as all files have written.
+    fn usual(&self) -> u64 {
+        let file_bytes = self.settings.file_bytes;
+        let all = self.files.state().files.values().map(|file| file.end).sum();
+        file_bytes.min(all).max(file_bytes / FIRST_PART)
+    }
+
     /// Throws away a next file that is too short or not needed. It may come back after a crash, and then has nothing.
     fn drop_next(&mut self) -> Result<(), LogError> {
         if let Some(small) = self.next.take() {
@@ -377,7 +392,7 @@ impl State {
         let longest = self.room.take_longest();
         let is_short = rest(&self.file) < longest && rest(&self.next) < longest;
         let is_half_full = match &self.file {
-            Some(file) => self.next.is_none() && file.rest() < self.settings.file_bytes / 2,
+            Some(file) => self.next.is_none() && file.is_half_full(),
             None => false,
         };
         let made = match is_short || is_half_full {

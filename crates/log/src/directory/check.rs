@@ -19,7 +19,7 @@ use crate::ends::LogStart;
 use crate::error::LogError;
 use crate::file::{FIRST_GROUP, LOG, LogFile};
 use crate::group::{Group, GroupKind, Origin};
-use crate::groups::Groups;
+use crate::groups::{Groups, last_byte};
 use crate::header::{FileKind, NO_HEADER, OpenFile};
 use crate::place::DatabaseId;
 use crate::reader::next_of;
@@ -29,9 +29,6 @@ use eris_types::Timestamp;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// Bytes that are looked through at once.
-const BLOCK: u64 = 1 << 20;
 
 /// Looks at all that a database consists of. It changes nothing, and nobody writes meanwhile.
 ///
@@ -389,23 +386,13 @@ impl<'a> Check<'a> {
 
     /// Remarks what is left of a group that was never whole.
     fn torn(&mut self, number: u64, from: u64) -> Result<(), LogError> {
-        let file = LOG.open_any(&**self.disk, number)?;
-        let (mut at, mut end) = (from, from);
-        let mut block = Vec::new();
-        while at < file.length {
-            block.resize((file.length - at).min(BLOCK) as usize, 0);
-            file.file.read_at(&mut block, at)?;
-            if let Some(last) = block.iter().rposition(|byte| *byte != 0) {
-                end = at + last as u64 + 1;
-            }
-            at += block.len() as u64;
-        }
-        if end > from {
+        let open = LOG.open_any(&**self.disk, number)?;
+        if let Some(end) = last_byte(&*open.file, open.length, from)? {
             let what = format!(
                 "{} bytes are no whole group: a crash has left them",
                 end - from
             );
-            self.remark(file.file.path(), from, what);
+            self.remark(open.file.path(), from, what);
         }
         Ok(())
     }
@@ -444,14 +431,7 @@ impl<'a> Check<'a> {
         };
         self.checked.log.files += 1;
         self.checked.log.bytes += file.length;
-        let mut groups = Groups {
-            kind: &LOG,
-            database,
-            number,
-            file: &*file.file,
-            length: file.length,
-            buffer: Vec::new(),
-        };
+        let mut groups = Groups::of_log(&file);
         let end = self.groups(&mut groups, Origin::Log, group, |group, number| {
             let is_wrong = group.number != number;
             is_wrong.then(|| format!("group {} where group {number} should be", group.number))

@@ -1,7 +1,7 @@
 //! What lies in a directory before it is open: a database; or without a manifest nothing, what is left of a database
 //! that was never made, one that has lost its manifest, or somebody's files.
 
-use super::manifest::{MANIFEST, Manifest, NEXT_MANIFEST};
+use super::manifest::{MANIFEST, NEXT_MANIFEST};
 use crate::chunks::CHUNKS;
 use crate::error::LogError;
 use crate::file::{FIRST_GROUP, LOG};
@@ -78,15 +78,13 @@ pub(super) fn has_been_in_use(disk: &dyn Disk) -> Result<bool, LogError> {
     Ok(false)
 }
 
-/// Takes the lock of the database.
-pub(super) fn lock(disk: &dyn Disk, access: Lock) -> Result<HeldLock, LogError> {
+/// Takes the lock of the database. `None`: whoever reads finds no file to lock, as in a copy of the database. It makes
+/// none, for there it may not be allowed to. So a process that writes later is not held off; what that removes in the
+/// midst of reading is found missing.
+pub(super) fn lock(disk: &dyn Disk, access: Lock) -> Result<Option<HeldLock>, LogError> {
     match disk.lock(Path::new(LOCK), access) {
-        // Whoever makes a database makes this file first.
-        Err(error) if error.reason == Reason::NotFound => Err(match Manifest::read(disk)? {
-            Some(_) => error.into(),
-            None => without_manifest(disk)?,
-        }),
-        lock => Ok(lock?),
+        Err(error) if error.reason == Reason::NotFound && access == Lock::Shared => Ok(None),
+        lock => Ok(Some(lock?)),
     }
 }
 

@@ -33,7 +33,7 @@ struct Shared {
     disk: Arc<dyn Disk>,
     state: Mutex<State>,
     next_snapshot: AtomicU64,
-    _lock: HeldLock,
+    _lock: Option<HeldLock>,
 }
 
 #[derive(Debug)]
@@ -47,7 +47,7 @@ impl OpenDirectory {
     /// The directory in which this manifest is, on the medium.
     pub(super) fn new(
         disk: Arc<dyn Disk>,
-        lock: HeldLock,
+        lock: Option<HeldLock>,
         manifest: Manifest,
         next_snapshot: u64,
     ) -> Self {

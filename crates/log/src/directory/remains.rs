@@ -11,7 +11,7 @@
 
 use super::check::Check;
 use super::findings::{Checked, Look};
-use super::found::{KINDS, LOCK, without_manifest};
+use super::found::{KINDS, lock, without_manifest};
 use super::manifest::Manifest;
 use crate::chunks::ChunkFiles;
 use crate::ends::LogStart;
@@ -22,10 +22,9 @@ use crate::groups::Groups;
 use crate::header::HEADER_BYTES;
 use crate::place::DatabaseId;
 use crate::snapshot::{SNAPSHOTS, SnapshotStart};
-use eris_disk::{Disk, HeldLock, Lock, Reason};
+use eris_disk::{Disk, HeldLock, Lock};
 use eris_types::Timestamp;
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 
 /// A directory in which a database is, or was. Nothing is changed there.
@@ -45,10 +44,7 @@ impl Remains {
     /// # Errors
     /// There is none, nothing says which one it is, a later version has written it, or another process writes it.
     pub fn open(disk: Arc<dyn Disk>) -> Result<Self, LogError> {
-        let lock = match disk.lock(Path::new(LOCK), Lock::Shared) {
-            Err(error) if error.reason == Reason::NotFound => None,
-            lock => Some(lock?),
-        };
+        let lock = lock(&*disk, Lock::Shared)?;
         let read = Manifest::read(&*disk);
         if let Err(newer @ LogError::Newer { .. }) = read {
             return Err(newer);

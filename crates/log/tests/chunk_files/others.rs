@@ -1,7 +1,7 @@
 //! Room, the log beside chunk files, and a real directory with several threads.
 
 use crate::process::{DATABASE, Known, Process, SMALL, check, form, info, push};
-use eris_disk::{Disk, Fault, Operation, RealDisk, SimulatedDisk};
+use eris_disk::{Disk, EntryKind, Fault, Operation, RealDisk, SimulatedDisk};
 use eris_log::{
     Chunk, ChunkBuffer, ChunkFiles, ChunkSettings, ChunkWriter, Entry, LogError, LogSettings,
     LogStart, LogWriter, NoRoom, Purpose, chunk_bytes, read_log,
@@ -31,7 +31,41 @@ fn no_file_is_made_before_there_is_a_chunk_and_what_was_not_used_is_given_back()
     writer.close().unwrap();
     let bytes = 64 + chunk_bytes(info(number).bytes);
     let found: Vec<_> = files().into_iter().map(|file| file.kind).collect();
-    assert_eq!(found, [eris_disk::EntryKind::File(bytes)]);
+    assert_eq!(found, [EntryKind::File(bytes)]);
+}
+
+#[test]
+fn a_small_database_has_small_files_and_a_large_one_large_files() {
+    let settings = ChunkSettings {
+        file_bytes: 1 << 20,
+        dirty_bytes: 64 << 10,
+    };
+    let disk = SimulatedDisk::new(1);
+    let (files, writer, buffer) = begin(&(Arc::new(disk.clone()) as _), settings);
+    let lengths = || {
+        let entries = disk.list(Path::new("chunks")).unwrap();
+        let lengths = entries.into_iter().map(|entry| match entry.kind {
+            EntryKind::File(length) => length,
+            other => panic!("{other:?}"),
+        });
+        lengths.collect::<Vec<_>>()
+    };
+    while writer.written().bytes < 6 << 20 {
+        push(&writer, &buffer).unwrap();
+        writer.step().unwrap();
+        writer.prepare().unwrap();
+        let (written, taken) = (writer.written().bytes, lengths().iter().sum::<u64>());
+        assert!(taken <= 3 * written + 100_000, "{taken} for {written}");
+    }
+    assert_eq!(*lengths().last().unwrap(), settings.file_bytes);
+    assert!(lengths().len() < 20, "{:?}", lengths());
+    writer.close().unwrap();
+    // The next process goes on with large ones.
+    let all: BTreeSet<u64> = (1..buffer.next_undrawn()).collect();
+    let (writer, buffer) = ChunkWriter::go_on(&files, &all, 1, settings).unwrap();
+    push(&writer, &buffer).unwrap();
+    writer.flush().unwrap();
+    assert_eq!(*lengths().last().unwrap(), settings.file_bytes);
 }
 
 #[test]

@@ -72,9 +72,10 @@ fn what_was_pushed_comes_back_in_groups() {
         assert_eq!(flushes, 2 + (bytes - 64) / (8 << 20), "seed {seed}");
         let found = disk.crash();
         let groups = read(&found, START).unwrap();
-        // The header, and the header and the whole of each group, of which the last one says that it was closed.
+        // The header, and at most the header and the whole of each group; the last one says that it was closed.
         let reads = found.counts().of(Operation::Read);
-        assert_eq!(reads, 1 + 2 * (groups.len() as u64 + 1), "seed {seed}");
+        assert!(reads <= 1 + 2 * (groups.len() as u64 + 1), "seed {seed}");
+        assert!(found.longest_read() < 4 << 20, "seed {seed}");
         for group in &groups {
             let bytes: usize = group.iter().map(Vec::len).sum();
             assert!(group.len() == 1 || bytes <= 1 << 20, "seed {seed}");
