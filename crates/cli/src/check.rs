@@ -111,11 +111,11 @@ fn write_text(checked: &DatabaseCheck, directory: &Path, out: &mut impl Write) -
             "{kind:<9} {files:>10} {size:>10}   {parts} whole{more}"
         )?;
     }
-    let (objects, rows) = (checked.objects, checked.rows);
+    let (tables, rows) = (checked.tables, checked.rows);
     writeln!(
         out,
         "{}, {}",
-        counted(objects, "table"),
+        counted(tables, "table"),
         counted(rows, "row")
     )?;
     if !checked.remarks.is_empty() {
@@ -175,7 +175,7 @@ pub fn as_json(checked: &DatabaseCheck) -> Value {
         "log": count(checked.log, "groups"),
         "chunks": count(checked.chunks, "chunks"),
         "unused": {"chunks": checked.unused.parts, "bytes": checked.unused.bytes},
-        "tables": checked.objects,
+        "tables": checked.tables,
         "rows": checked.rows,
     })
 }

@@ -2,7 +2,7 @@
 
 use crate::args::SalvageCommand;
 use crate::check::{self, write_findings};
-use crate::numbers::counted;
+use crate::numbers::{bytes, counted};
 use eris_engine::{DatabaseSalvage, Engine, EngineError, LostRows, Settings};
 use eris_sql::{SalvageTarget, SalvagedDatabase, SqlError, is_within};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -149,11 +149,19 @@ impl Report {
             );
         }
         let sequences = self.may_repeat_numbers().iter();
-        lost.extend(
-            sequences.map(|name| {
-                format!("perhaps numbers of sequence {name}: it may give some once more")
-            }),
-        );
+        lost.extend(sequences.map(|name| {
+            format!(
+                "perhaps numbers of sequence {name}: it goes on behind those that rows have, \
+                     and may give others once more"
+            )
+        }));
+        if salvage.lost_chunks.parts > 0 {
+            lost.push(format!(
+                "perhaps rows of {} that no group names any more ({})",
+                counted(salvage.lost_chunks.parts, "chunk"),
+                bytes(salvage.lost_chunks.bytes)
+            ));
+        }
         if !lost.is_empty() {
             writeln!(out, "Lost:")?;
             lost.iter().try_for_each(|one| writeln!(out, "  {one}"))?;
@@ -227,6 +235,7 @@ impl Report {
                 "made_of_rows": written.made,
                 "may_have_lost_definitions": salvage.may_have_lost_definitions,
                 "may_repeat_numbers": self.may_repeat_numbers(),
+                "chunks": {"chunks": salvage.lost_chunks.parts, "bytes": salvage.lost_chunks.bytes},
             },
             "dangling": dangling.collect::<Vec<_>>(),
             "tables": tables.collect::<Vec<_>>(),

@@ -25,10 +25,19 @@ fn a_check_tells_damage_from_a_whole_database_and_from_none() {
     let path = directory.to_str().expect("UTF-8");
     let (_, errors) = printed(&eris(&["check", path]), 2);
     assert!(errors.contains("has no Eris database"), "{errors}");
-    let script = "CREATE TABLE t AS SELECT i FROM generate_series(1, 1000) s(i); CHECKPOINT;";
+    let script = "CREATE TABLE t AS SELECT i FROM generate_series(1, 1000) s(i);
+        CREATE TABLE u (a INTEGER UNIQUE, b INTEGER PRIMARY KEY); CREATE UNIQUE INDEX b ON u (b);
+        INSERT INTO u VALUES (1, 2), (3, 4); CHECKPOINT;";
     printed(&eris(&["--db", path, "-c", script]), 0);
     let (whole, _) = printed(&eris(&["check", path]), 0);
-    assert!(whole.contains("1 table, 1,000 rows"), "{whole}");
+    assert!(whole.contains("2 tables, 1,002 rows"), "{whole}");
+    // A copy has no lock, and may be where nothing can be written.
+    fs::remove_file(directory.join("lock")).expect("a process has made it");
+    printed(&eris(&["check", path]), 0);
+    let count = ["--db", path, "--read-only", "-c", "SELECT count(*) FROM t"];
+    let (rows, _) = printed(&eris(&count), 0);
+    assert!(rows.contains("1000"), "{rows}");
+    assert!(!directory.join("lock").exists(), "nothing was made");
     assert!(whole.ends_with("is whole\n"), "{whole}");
     let mut snapshots = fs::read_dir(directory.join("snapshots")).expect("it is there");
     let snapshot = snapshots.next().expect("a checkpoint was made");

@@ -32,6 +32,7 @@ pub(crate) use state::{Durability, Open, OpenLog, OpenToRead};
 
 use crate::error::EngineError;
 use crate::settings::Synchronous;
+use eris_disk::{DiskError, Reason};
 use eris_log::{ChunkSettings, DatabaseId, LogError, LogSettings};
 use std::hash::{BuildHasher, RandomState};
 use std::num::NonZero;
@@ -65,8 +66,19 @@ impl StorageSettings {
 
 /// Why there is no checkpoint.
 pub(crate) fn checkpoint_error(error: &LogError) -> EngineError {
-    EngineError::Checkpoint {
-        reason: error.to_string(),
+    match error {
+        LogError::Disk(DiskError {
+            reason: Reason::Full { asked, .. },
+            path,
+            ..
+        }) => EngineError::DiskFull {
+            table: "a snapshot".to_owned(),
+            bytes: *asked,
+            directory: path.display().to_string(),
+        },
+        _ => EngineError::Checkpoint {
+            reason: error.to_string(),
+        },
     }
 }
 

@@ -5,6 +5,7 @@ mod changes;
 mod crashes;
 mod damage;
 mod fragments;
+mod full;
 mod indexes;
 pub(crate) mod key_index;
 mod keys;

@@ -141,7 +141,7 @@ pub struct SnapshotStatus {
 }
 
 /// A checkpoint of this process.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct MadeCheckpoint {
     /// What it has written.
     pub written: Checkpoint,
@@ -149,6 +149,8 @@ pub struct MadeCheckpoint {
     pub when: SystemTime,
     /// How long it took.
     pub took: Duration,
+    /// Why chunk files of which little is in use stay as they are. `None`: they were written anew, if there were some.
+    pub not_rewritten: Option<String>,
 }
 
 /// A checkpoint that was not made.
@@ -167,7 +169,7 @@ pub struct FailedCheckpoint {
 pub struct DurableFile {
     /// What it is.
     pub kind: DurableFileKind,
-    /// Its number; the manifest has none.
+    /// Its number; manifest and ballast have none.
     pub number: Option<u64>,
     /// Where it is, from the database's directory.
     pub path: PathBuf,
@@ -182,6 +184,8 @@ pub struct DurableFile {
 pub enum DurableFileKind {
     /// What the database consists of.
     Manifest,
+    /// Room that is kept for a checkpoint on a disk that is full.
+    Ballast,
     /// What commits did.
     Log,
     /// All that there was when the log began.

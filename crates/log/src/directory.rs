@@ -5,6 +5,7 @@
 //!   eris.db                            the manifest: the database is this snapshot, and the log from there on
 //!   eris.db.new                        the next manifest, until it gets its name
 //!   lock                               the process that writes
+//!   ballast                            room for a checkpoint on a disk that is full
 //!   log/000000000007.log               what commits did
 //!   chunks/000000000003.chunks         large chunks, which the log and the snapshot refer to
 //!   snapshots/000000000002.snapshot    all that there was when the log began
@@ -26,8 +27,10 @@
 //! | `open` | how another manifest takes the place of the one that is there |
 //! | `check` | looking at all of it |
 //! | `remains` | the same if it may be damaged, or its manifest gone |
+//! | `ballast` | room that is kept for a checkpoint |
 //! | `listed` | its files, and how long they are |
 
+mod ballast;
 mod check;
 mod findings;
 mod found;
@@ -36,6 +39,7 @@ mod manifest;
 mod open;
 mod remains;
 
+pub use ballast::BallastInUse;
 pub use check::check;
 pub use findings::{Checked, Counted, Finding, Look, Part};
 pub use listed::{ListedFile, ListedKind};
@@ -53,6 +57,7 @@ use crate::place::DatabaseId;
 use crate::reader::{LogRead, read_log};
 use crate::snapshot::{SNAPSHOTS, read_snapshot};
 use crate::writer::{LogSettings, LogWriter};
+use ballast::Ballast;
 use eris_disk::{Disk, HeldLock, Lock};
 use eris_types::Timestamp;
 use found::{has_been_in_use, has_manifest, lock, without_manifest};
@@ -206,6 +211,7 @@ impl Directory {
         let disk = &self.disk;
         // A disk that is full has room again, with what a killed process had taken and not used.
         chunks.cut_off()?;
+        ballast::shorten(&**disk, settings.0.file_bytes);
         // What is removed below may come back after a crash. So no other chunk gets a number that was found there.
         let next_chunk = next_chunk.max(chunks.next_chunk());
         let last_snapshot = SNAPSHOTS.numbers(&**disk)?.last().copied().unwrap_or(0);
@@ -232,8 +238,14 @@ impl Directory {
         log.refer_to(chunks.clone());
         let in_use = manifest.snapshot.map_or(0, |snapshot| snapshot.number);
         let next_snapshot = last_snapshot.max(in_use) + 1;
+        let rooms = [log.room().clone(), chunks.room().clone()];
+        let ballast = Ballast::new(Arc::clone(&self.disk), settings.0.file_bytes, rooms);
+        if !self.is_unfinished {
+            ballast.make();
+        }
+        let directory = OpenDirectory::new(self.disk, self.lock, ballast, manifest, next_snapshot);
         Ok(OpenDatabase {
-            directory: OpenDirectory::new(self.disk, self.lock, manifest, next_snapshot),
+            directory,
             log,
             buffers: starts,
             chunks,

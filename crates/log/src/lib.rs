@@ -49,8 +49,8 @@ pub use chunks::{
     ChunksWritten, Form, Rewrite, chunk_bytes,
 };
 pub use directory::{
-    Checked, Counted, Directory, Finding, ListedFile, ListedKind, Look, Manifest, OpenDatabase,
-    OpenDirectory, Part, Remains, check,
+    BallastInUse, Checked, Counted, Directory, Finding, ListedFile, ListedKind, Look, Manifest,
+    OpenDatabase, OpenDirectory, Part, Remains, check,
 };
 pub use ends::{LastGroup, LogEnd, LogStart};
 pub use error::LogError;

@@ -8,12 +8,13 @@
 use crate::error::LogError;
 use crate::file::{LOG, LogFile};
 use crate::place::DatabaseId;
+use crate::room::Room;
 use eris_disk::{Disk, Reason};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The least file, on a disk that has no room for more.
-const LEAST_FILE: u64 = 64 << 10;
+pub(crate) const LEAST_FILE: u64 = 64 << 10;
 
 /// Where files of a log are made. Clones are the same one.
 #[derive(Clone, Debug)]
@@ -23,6 +24,7 @@ pub struct LogFiles {
     /// The number of the next one. A number that was tried is not used again.
     next: Arc<AtomicU64>,
     usual: u64,
+    room: Room,
 }
 
 /// A file in which a log may go on. It is on the medium, and nothing of the log yet.
@@ -31,12 +33,19 @@ pub struct NextFile(pub(crate) LogFile);
 
 impl LogFiles {
     /// For files of so many bytes, from this number on.
-    pub(crate) fn new(disk: Arc<dyn Disk>, database: DatabaseId, next: u64, usual: u64) -> Self {
+    pub(crate) fn new(
+        disk: Arc<dyn Disk>,
+        database: DatabaseId,
+        next: u64,
+        usual: u64,
+        room: &Room,
+    ) -> Self {
         LogFiles {
             disk,
             database,
             next: Arc::new(AtomicU64::new(next)),
             usual,
+            room: room.clone(),
         }
     }
 
@@ -45,20 +54,28 @@ impl LogFiles {
         self.usual
     }
 
+    /// Bytes of a new file. The last room of the disk is not for the log alone.
+    fn length(&self) -> u64 {
+        match self.room.is_kept() {
+            true => LEAST_FILE.min(self.usual),
+            false => self.usual,
+        }
+    }
+
     /// Makes a file of the usual length, which the log writer is then [given](crate::LogWriter::begin_file). If it
     /// never is, the next start removes the file.
     ///
     /// # Errors
     /// The disk has no room, or has failed.
     pub fn make(&self) -> Result<NextFile, LogError> {
-        self.create(self.usual).map(NextFile)
+        self.create(self.length()).map(NextFile)
     }
 
     /// Makes a file of the usual length, or of `bytes` if these are more. Of a disk that is nearly full it takes less,
     /// but not less than these.
     pub(crate) fn make_for(&self, bytes: u64) -> Result<LogFile, LogError> {
         let least = bytes.max(LEAST_FILE.min(self.usual));
-        let mut length = self.usual.max(least);
+        let mut length = self.length().max(least);
         loop {
             match self.create(length) {
                 Err(LogError::Disk(error))

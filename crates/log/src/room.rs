@@ -7,7 +7,8 @@
 //!
 //! What is reserved at a time fits into the rest of the file in use or into the next file, whichever is longer. So the
 //! group of all of it fits into one of the two, and so does what is left over when only a part of it becomes a group.
-//! Little is kept back for those who free room, such as DELETE.
+//! Little is kept back for those who free room, such as DELETE. All is kept for them while a checkpoint works with the
+//! last room of the disk.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
@@ -56,6 +57,8 @@ struct State {
     longest: AtomicU64,
     /// Whether the disk has denied the log writer more.
     is_full: AtomicBool,
+    /// Whether only those get something who free room. Written by whoever makes a checkpoint.
+    is_kept: AtomicBool,
     /// Whether the log writer writes nothing any more.
     has_failed: AtomicBool,
 }
@@ -76,6 +79,9 @@ impl Room {
         let state = &*self.0;
         if state.has_failed.load(SeqCst) {
             return Err(NoRoom::Failed);
+        }
+        if purpose == Purpose::Adding && self.is_kept() {
+            return Err(NoRoom::Full { bytes });
         }
         let reserved = state.reserved.fetch_add(bytes, SeqCst) + bytes;
         let limit = state.limit.load(SeqCst);
@@ -108,6 +114,20 @@ impl Room {
     pub(crate) fn set_limit(&self, limit: u64, is_full: bool) {
         self.0.limit.store(limit, SeqCst);
         self.0.is_full.store(is_full, SeqCst);
+    }
+
+    /// From now on only those get room who free some; or all again. Meanwhile new files are no longer than they must
+    /// be.
+    pub(crate) fn keep(&self, is_kept: bool) {
+        self.0.is_kept.store(is_kept, SeqCst);
+        // Those who wanted it have none of it.
+        self.take_wanted();
+        self.take_longest();
+    }
+
+    /// Whether only those get room who free some.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.0.is_kept.load(SeqCst)
     }
 
     /// Nothing is written any more.

@@ -92,7 +92,8 @@ impl LogWriter {
         settings: LogSettings,
     ) -> Result<(Self, Vec<LogBuffer>), LogError> {
         LOG.make_directory(&*disk)?;
-        let files = LogFiles::new(Arc::clone(&disk), database, file, settings.file_bytes);
+        let usual = settings.file_bytes;
+        let files = LogFiles::new(Arc::clone(&disk), database, file, usual, &Room::default());
         let first = files.make_for(FIRST_GROUP + LAST_GROUPS)?;
         let end = LogEnd {
             group: 1,
@@ -142,12 +143,13 @@ impl LogWriter {
         settings: LogSettings,
     ) -> (Self, Vec<LogBuffer>) {
         let (starts, buffers) = Buffers::new(buffers);
-        let files = LogFiles::new(disk, file.database, end.next_file, settings.file_bytes);
+        let (usual, room) = (settings.file_bytes, Room::default());
+        let files = LogFiles::new(disk, file.database, end.next_file, usual, &room);
         let writer = LogWriter {
             files,
             buffers,
             chunks: None,
-            room: Room::default(),
+            room,
             file,
             next: None,
             group: end.group,
@@ -278,8 +280,8 @@ impl LogWriter {
         Ok(())
     }
 
-    /// Goes on in a new file: in one that was `made`, if no other is ready. All that was written before belongs to
-    /// commits up to the start that this returns.
+    /// Goes on in a new file: in one that was `made`, if no other is ready. With the last room of the disk, one that
+    /// has nothing is as good. All that was written before belongs to commits up to the start that this returns.
     ///
     /// # Errors
     /// There is no room for a new file: the log goes on as it was. Or the disk has failed: nothing is written any more,
@@ -291,6 +293,10 @@ impl LogWriter {
         assert!(!self.has_failed, "a log that has failed is not written");
         if let Some(made) = made {
             self.take_made(made)?;
+        }
+        // Checkpoints that fail for want of room must not take some each time.
+        if self.room.is_kept() && self.file.end == FIRST_GROUP {
+            return Ok(self.start_here());
         }
         // What is reserved has to fit into the new file. Whoever reserves from now on goes by its limit.
         let next = self.next.as_ref().map_or(0, room_for_records);
@@ -304,11 +310,15 @@ impl LogWriter {
         self.switch().inspect_err(|_| self.room.fail())?;
         self.has_failed = false;
         self.set_limit(false);
-        Ok(LogStart {
+        Ok(self.start_here())
+    }
+
+    fn start_here(&self) -> LogStart {
+        LogStart {
             file: self.file.number,
             group: self.group,
             through: self.through,
-        })
+        }
     }
 
     /// Takes a file that was made for it. Numbers rise along the log, and meanwhile it may have gone on in a later one.
@@ -338,7 +348,7 @@ impl LogWriter {
     pub fn prepare(&mut self) -> Result<(), LogError> {
         let wanted = self.room.take_wanted();
         let is_short = |file: &LogFile| file.rest() < wanted + GROUP_BYTES + LAST_GROUPS;
-        let half_full = self.file.rest() < self.files.usual() / 2;
+        let half_full = self.file.rest() < self.files.usual() / 2 && !self.room.is_kept();
         let needed = match &self.next {
             None => half_full || is_short(&self.file),
             Some(next) => is_short(next) && is_short(&self.file),

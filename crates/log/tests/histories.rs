@@ -1,6 +1,10 @@
 //! Histories of commits over a disk that loses power, fails and is full: what was acknowledged is there, in whole
 //! statements and in their order, and nothing else.
 
+#[allow(dead_code, reason = "other tests use more of it")]
+mod common;
+
+use common::{DATABASE, Random};
 use eris_disk::{Access, Disk, Fault, Operation, SimulatedDisk};
 use eris_log::{
     DatabaseId, Entry, LogBuffer, LogEnd, LogError, LogRead, LogSettings, LogStart, LogWriter,
@@ -11,7 +15,6 @@ use std::io::IoSlice;
 use std::path::Path;
 use std::sync::Arc;
 
-const DATABASE: DatabaseId = DatabaseId([42; 16]);
 const OWNERS: usize = 3;
 const SMALL: LogSettings = LogSettings { file_bytes: 4096 };
 const START: LogStart = LogStart {
@@ -19,22 +22,6 @@ const START: LogStart = LogStart {
     group: 1,
     through: Timestamp(0),
 };
-
-/// Xorshift.
-struct Random(u64);
-
-impl Random {
-    fn new(seed: u64) -> Self {
-        Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % end
-    }
-}
 
 /// What a commit says at an owner: as long as it likes, but the same whenever it is asked.
 fn body(at: u64, owner: usize) -> Vec<u8> {

@@ -46,8 +46,27 @@ impl Engine {
         let open = durability.to_write(|| "a checkpoint".to_owned())?;
         let _one_at_a_time = open.checkpointing.lock().await;
         let begun = Instant::now();
-        let made = self.try_checkpoint(durability, open, begun).await;
+        let made = self.checkpoint_on_any_disk(durability, open, begun).await;
         made.inspect_err(|error| open.checkpoints.failed(error, begun.elapsed()))
+    }
+
+    /// Makes a checkpoint, and another try with the room that is kept for it if the disk has no other.
+    async fn checkpoint_on_any_disk(
+        &self,
+        durability: &Durability,
+        open: &OpenLog,
+        begun: Instant,
+    ) -> Result<Checkpoint, EngineError> {
+        let directory = open.directory()?;
+        let made = self.try_checkpoint(durability, open, begun).await;
+        if matches!(made, Err(EngineError::DiskFull { .. }))
+            && let Some(_in_use) = directory.use_ballast()
+        {
+            return self.try_checkpoint(durability, open, begun).await;
+        }
+        // The next snapshot may be longer.
+        directory.keep_ballast();
+        made
     }
 
     async fn try_checkpoint(
@@ -84,12 +103,16 @@ impl Engine {
         open.requests.forget(before);
         let made = written.checkpoint(snapshot.at);
         (open.checkpoints).made(snapshot.number, made, begun.elapsed());
+        // The snapshot is in place. What comes now only gives room back.
         let retained = chunks.retain(&written.referred_to, snapshot.at);
-        retained.map_err(|error| {
+        let rewritten = retained.and_then(|()| chunks.rewrite());
+        let left = rewritten.map_err(|error| {
             self.shared().sequencer.fail(&error.to_string());
             failed(error)
         })?;
-        chunks.rewrite().map_err(failed)?;
+        if let Some(error) = left {
+            open.checkpoints.not_rewritten(&error);
+        }
         Ok(made)
     }
 

@@ -262,7 +262,7 @@ pub(crate) fn open(
         storage.synchronous,
     );
     let logs = logs.into_iter().map(Some);
-    let found = Found::of(restored, logs, Open::ToWrite(open), place);
+    let found = Found::of(restored, logs, Open::ToWrite(Box::new(open)), place);
     Ok(Opened {
         foundation,
         found,

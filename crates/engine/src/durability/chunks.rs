@@ -102,7 +102,7 @@ impl Chunks {
         failed: impl Fn() -> EngineError,
     ) -> Result<KeptNumber, Denied> {
         let room = self
-            .reserve(&columns, table, failed)
+            .reserve(&columns, table, Purpose::Adding, failed)
             .inspect_err(|denied| {
                 if let Denied::Later = denied {
                     self.bell.ring();
@@ -143,7 +143,7 @@ impl Chunks {
             },
         };
         let room = loop {
-            match self.reserve(&columns, table, failed) {
+            match self.reserve(&columns, table, Purpose::Freeing, failed) {
                 Ok(room) => break room,
                 Err(Denied::Failed(error)) => return Err(error),
                 Err(Denied::Later) => {
@@ -167,10 +167,11 @@ impl Chunks {
         &self,
         columns: &StoredColumns,
         table: &str,
+        purpose: Purpose,
         failed: impl Fn() -> EngineError,
     ) -> Result<ReservedRoom, Denied> {
         let bytes = chunk_bytes(columns.bytes() as u64);
-        let reserved = self.writer.room().reserve(bytes, Purpose::Adding);
+        let reserved = self.writer.room().reserve(bytes, purpose);
         reserved.map_err(|denied| match denied {
             NoRoom::Later => Denied::Later,
             NoRoom::Full { bytes } => Denied::Failed(EngineError::DiskFull {
@@ -231,16 +232,23 @@ impl Chunks {
         })
     }
 
-    /// Files of which little is in use are written anew.
+    /// Files of which little is in use are written anew. Returns why some stay as they are: there is no room, or a
+    /// chunk cannot be read.
     ///
     /// # Errors
-    /// The disk has no room, or has failed. The files stay as they are.
-    pub fn rewrite(&self) -> Result<(), LogError> {
+    /// As [`Chunks::retain`].
+    pub fn rewrite(&self) -> Result<Option<LogError>, LogError> {
         while let Some(mut rewrite) = self.files.rewrite(self.settings) {
-            while !rewrite.step()? {}
+            loop {
+                match rewrite.step() {
+                    Ok(true) => break,
+                    Ok(false) => {}
+                    Err(error) => return Ok(Some(error)),
+                }
+            }
             rewrite.finish()?;
         }
-        Ok(())
+        Ok(None)
     }
 }
 

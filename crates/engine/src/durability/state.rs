@@ -40,7 +40,7 @@ struct Defined {
 /// What the directory is open for.
 #[derive(Debug)]
 pub(crate) enum Open {
-    ToWrite(OpenLog),
+    ToWrite(Box<OpenLog>),
     ToRead(OpenToRead),
     /// What was left of it was read, up to this commit. Definitions may be changed, for they are written into another
     /// place.
@@ -245,8 +245,8 @@ impl Durability {
 
     /// All definitions are in use. Returns the objects that nobody has reopened, and nobody will.
     pub fn opened(&self) -> Vec<ObjectId> {
-        if let Open::ToWrite(OpenLog { given, .. }) = &self.open
-            && let Some(given) = *given
+        if let Open::ToWrite(open) = &self.open
+            && let Some(given) = open.given
         {
             self.set_synchronous(given);
         }

@@ -39,11 +39,20 @@ impl Checkpoints {
             written,
             when,
             took,
+            not_rewritten: None,
         };
         *self.0.lock() = Last {
             made: Some((number, made)),
             failed: None,
         };
+    }
+
+    /// Files of which little is in use stay as they are. The next checkpoint tries again.
+    pub fn not_rewritten(&self, error: &LogError) {
+        if let Some((_, made)) = &mut self.0.lock().made {
+            let what = "chunk files of which little is in use were not written anew";
+            made.not_rewritten = Some(format!("{what}: {error}; the next checkpoint tries again"));
+        }
     }
 
     /// One has failed.
@@ -128,6 +137,7 @@ fn with_use(files: Vec<ListedFile>, usage: &[ChunkFileUse]) -> Vec<DurableFile> 
     let of = |file: ListedFile| {
         let kind = match file.kind {
             ListedKind::Manifest => DurableFileKind::Manifest,
+            ListedKind::Ballast => DurableFileKind::Ballast,
             ListedKind::Log => DurableFileKind::Log,
             ListedKind::Snapshot => DurableFileKind::Snapshot,
             ListedKind::Chunks => DurableFileKind::Chunks,

@@ -43,8 +43,8 @@ pub struct DatabaseCheck {
     pub chunks: Counted,
     /// Chunks that nothing refers to, and the bytes of these. They are removed by the next start or checkpoint.
     pub unused: Counted,
-    /// Tables and other data objects.
-    pub objects: u64,
+    /// Tables. The keys of their UNIQUE constraints are objects, too, and do not count.
+    pub tables: u64,
     /// Their rows.
     pub rows: u64,
     /// All damage.
@@ -361,16 +361,20 @@ impl<'a> Looking<'a> {
                 })
             }));
         }
-        let segments = self
-            .objects
-            .values()
-            .flat_map(|known| known.segments.values());
+        // A definition leads to its table first, and then to keys of that.
+        let definitions = self.definitions.values();
+        let keys = definitions.flat_map(|definition| definition.objects.iter().skip(1));
+        let keys: BTreeSet<&ObjectId> = keys.collect();
+        let objects = self.objects.iter();
+        let tables = objects.filter(|(object, _)| !keys.contains(object));
+        let tables: Vec<&Known> = tables.map(|(_, known)| known).collect();
+        let segments = tables.iter().flat_map(|known| known.segments.values());
         DatabaseCheck {
             snapshot: checked.snapshot,
             log: checked.log,
             chunks: checked.chunks,
             unused: checked.unused,
-            objects: self.objects.len() as u64,
+            tables: tables.len() as u64,
             rows: segments.map(Living::rows).sum(),
             findings,
             remarks,

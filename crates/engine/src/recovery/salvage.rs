@@ -32,7 +32,7 @@ use crate::error::EngineError;
 use crate::object::data_object::DataObject;
 use eris_disk::Disk;
 use eris_home::Definition;
-use eris_log::{Group, Look, Origin, Remains};
+use eris_log::{Counted, Group, Look, Origin, Remains};
 use eris_numa::{Memory, Topology};
 use eris_types::{ObjectId, Timestamp};
 use gathered::{Gathered, Strings};
@@ -54,6 +54,9 @@ pub struct DatabaseSalvage {
     pub lost_rows: Vec<LostRows>,
     /// Whether there may have been definitions that nobody knows.
     pub may_have_lost_definitions: bool,
+    /// If groups are lost: chunks that no other group names, and their bytes. Nobody knows which of their rows were
+    /// deleted.
+    pub lost_chunks: Counted,
 }
 
 /// Rows of a table that are lost for one reason.
@@ -138,6 +141,10 @@ impl Salvage {
             unknown: BTreeMap::new(),
             failed: None,
             salvaged: DatabaseSalvage {
+                lost_chunks: match gathered.has_lost_groups {
+                    true => check.unused,
+                    false => Counted::default(),
+                },
                 check,
                 is_guessed: remains.is_guessed(),
                 may_have_lost_definitions: gathered.may_have_lost_definitions,

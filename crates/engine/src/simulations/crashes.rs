@@ -284,7 +284,11 @@ async fn checkpoints(engine: Engine, mut random: Random) {
         };
         match made {
             Ok(_) => drop(CHECKPOINTS.fetch_add(1, Ordering::Relaxed)),
-            Err(EngineError::Checkpoint { .. } | EngineError::OutOfMemory { .. }) => {}
+            Err(
+                EngineError::Checkpoint { .. }
+                | EngineError::DiskFull { .. }
+                | EngineError::OutOfMemory { .. },
+            ) => {}
             Err(other) => drop(outcome(Err(other))),
         }
         for _ in 0..random.below(100) {

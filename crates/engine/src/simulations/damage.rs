@@ -21,6 +21,7 @@ mod salvage;
 use crate::EngineError;
 use crate::recovery::{DatabaseCheck, DatabaseFinding, check};
 use crate::simulations::simulated::for_seeds;
+pub(super) use database::rows_of;
 use database::{Contents, Database, open, read};
 use eris_aeu::Random;
 use eris_disk::Disk;
@@ -378,7 +379,7 @@ fn a_check_counts_what_is_whole() {
         checked.rows,
         rows.map(|rows| rows.num_rows() as u64).sum::<u64>()
     );
-    assert_eq!(checked.objects, database.tables.len() as u64);
+    assert_eq!(checked.tables, database.tables.len() as u64);
     let bytes = |kind: &str| -> u64 {
         let files = database
             .files

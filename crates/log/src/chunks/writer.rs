@@ -354,7 +354,11 @@ impl State {
     fn prepare_next(&mut self, bytes: u64) -> Result<(), LogError> {
         self.drop_next()?;
         let least = FIRST_ENTRY + bytes;
-        let mut length = self.usual().max(least);
+        let mut length = match self.room.is_kept() {
+            // The last room of the disk is not for chunks alone.
+            true => least,
+            false => self.usual().max(least),
+        };
         let (disk, database) = (self.files.disk(), self.files.database());
         let made = loop {
             let number = self.files.next_file();
@@ -392,7 +396,7 @@ impl State {
         let longest = self.room.take_longest();
         let is_short = rest(&self.file) < longest && rest(&self.next) < longest;
         let is_half_full = match &self.file {
-            Some(file) => self.next.is_none() && file.is_half_full(),
+            Some(file) => self.next.is_none() && file.is_half_full() && !self.room.is_kept(),
             None => false,
         };
         let made = match is_short || is_half_full {

@@ -1,6 +1,7 @@
 //! What lies in a directory before it is open: a database; or without a manifest nothing, what is left of a database
 //! that was never made, one that has lost its manifest, or somebody's files.
 
+use super::ballast::BALLAST;
 use super::manifest::{MANIFEST, NEXT_MANIFEST};
 use crate::chunks::CHUNKS;
 use crate::error::LogError;
@@ -29,7 +30,7 @@ pub(super) fn has_manifest(disk: &dyn Disk) -> Result<bool, LogError> {
     }
     for entry in &entries {
         let foreign = match (entry.name.to_str(), entry.kind) {
-            (Some(NEXT_MANIFEST | LOCK), EntryKind::File(_)) => None,
+            (Some(NEXT_MANIFEST | LOCK | BALLAST), EntryKind::File(_)) => None,
             (Some(name), EntryKind::Directory) => foreign_in(disk, name)?,
             _ => Some(PathBuf::from(&entry.name)),
         };

@@ -1,5 +1,6 @@
 //! The files of a database, for whoever wants to know how many there are, and how long.
 
+use super::ballast::BALLAST;
 use super::found::listed;
 use super::manifest::MANIFEST;
 use crate::chunks::CHUNKS;
@@ -14,7 +15,7 @@ use std::path::PathBuf;
 pub struct ListedFile {
     /// What it is.
     pub kind: ListedKind,
-    /// Its number; the manifest has none.
+    /// Its number; manifest and ballast have none.
     pub number: Option<u64>,
     /// Its path in the database's directory.
     pub path: PathBuf,
@@ -27,6 +28,8 @@ pub struct ListedFile {
 pub enum ListedKind {
     /// The manifest.
     Manifest,
+    /// Room for a checkpoint.
+    Ballast,
     /// A file of the log.
     Log,
     /// A snapshot file.
@@ -42,11 +45,16 @@ pub enum ListedKind {
 pub(super) fn list_files(disk: &dyn Disk) -> Result<Vec<ListedFile>, LogError> {
     let mut files = Vec::new();
     for entry in listed(disk, "")? {
-        if let (true, EntryKind::File(bytes)) = (entry.name == MANIFEST, entry.kind) {
+        let kind = match entry.name.to_str() {
+            Some(MANIFEST) => ListedKind::Manifest,
+            Some(BALLAST) => ListedKind::Ballast,
+            _ => continue,
+        };
+        if let EntryKind::File(bytes) = entry.kind {
             files.push(ListedFile {
-                kind: ListedKind::Manifest,
+                kind,
                 number: None,
-                path: PathBuf::from(MANIFEST),
+                path: PathBuf::from(entry.name),
                 bytes,
             });
         }

@@ -12,6 +12,7 @@
 //! Nothing is removed before the new manifest is on the medium. If that fails, it may be there or not: then nothing is
 //! removed, no other manifest is tried, and the next start finds either.
 
+use super::ballast::{Ballast, BallastInUse};
 use super::listed::{ListedFile, list_files};
 use super::manifest::{Manifest, NEXT_MANIFEST, put_into_place};
 use crate::ends::LogStart;
@@ -33,6 +34,7 @@ struct Shared {
     disk: Arc<dyn Disk>,
     state: Mutex<State>,
     next_snapshot: AtomicU64,
+    ballast: Arc<Ballast>,
     _lock: Option<HeldLock>,
 }
 
@@ -48,6 +50,7 @@ impl OpenDirectory {
     pub(super) fn new(
         disk: Arc<dyn Disk>,
         lock: Option<HeldLock>,
+        ballast: Ballast,
         manifest: Manifest,
         next_snapshot: u64,
     ) -> Self {
@@ -59,6 +62,7 @@ impl OpenDirectory {
             disk,
             state: Mutex::new(state),
             next_snapshot: AtomicU64::new(next_snapshot),
+            ballast: Arc::new(ballast),
             _lock: lock,
         }))
     }
@@ -93,6 +97,17 @@ impl OpenDirectory {
     /// A number for a snapshot file, which no call has given before and no file has that is there.
     pub fn next_snapshot(&self) -> u64 {
         self.0.next_snapshot.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Gives room on the disk that is kept for a checkpoint to one that has found none. Whoever adds something is told
+    /// meanwhile that there is none. `None`: nothing is kept.
+    pub fn use_ballast(&self) -> Option<BallastInUse> {
+        self.0.ballast.give_back()
+    }
+
+    /// Keeps as much room for the next checkpoint as that may need, if the disk has it.
+    pub fn keep_ballast(&self) {
+        self.0.ballast.make();
     }
 
     /// From now on the database is this snapshot, which is finished, and the log from `start` on. Chunks had numbers

@@ -1,10 +1,11 @@
 //! Damage of every kind: the right bytes, or an error that names the file.
 
-use crate::process::{DATABASE, Known, Process, Random, check};
+use crate::common::{DATABASE, Random, paths};
+use crate::process::{Known, Process, check};
 use eris_disk::{Access, Disk, File, SimulatedDisk};
 use eris_log::{ChunkFiles, DatabaseId, LogError};
 use std::io::IoSlice;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 /// Chunk files of several kinds: full ones, one with a chunk longer than a file, copies, one with dead chunks.
@@ -23,14 +24,6 @@ fn written() -> (SimulatedDisk, Known) {
     assert!(dead.iter().any(|file| file.live_bytes + 64 < file.bytes));
     drop(process);
     (disk, known)
-}
-
-fn paths(disk: &SimulatedDisk) -> Vec<PathBuf> {
-    let entries = disk.list(Path::new("chunks")).unwrap();
-    let paths = entries
-        .iter()
-        .map(|entry| Path::new("chunks").join(&entry.name));
-    paths.collect()
 }
 
 /// Reads all that is referred to. The errors, all of which name a file or, if one is missing, where files are.
@@ -66,7 +59,7 @@ fn a_bit_that_flips_is_found_or_is_no_harm() {
     let intact = read(&disk, &known);
     assert!(intact.is_empty(), "{intact:?}");
     let (mut found, mut harmless) = (0, 0);
-    for path in paths(&disk) {
+    for path in paths(&disk, "chunks") {
         let file = disk.open(&path, Access::ReadWrite).unwrap();
         let whole = disk.root().join(&path);
         for sector in (0..file.len().unwrap()).step_by(512) {
@@ -110,7 +103,7 @@ fn a_bit_that_flips_is_found_or_is_no_harm() {
 fn files_that_are_cut_off_exchanged_or_gone_are_found() {
     let (disk, known) = written();
     let mut found = 0;
-    for path in paths(&disk) {
+    for path in paths(&disk, "chunks") {
         let file = disk.open(&path, Access::ReadWrite).unwrap();
         let length = file.len().unwrap();
         let mut own = vec![0; length as usize];
@@ -121,7 +114,10 @@ fn files_that_are_cut_off_exchanged_or_gone_are_found() {
             write(&*file, &own[cut as usize..], cut);
         }
         // Another file's bytes, and those of the same place in another database.
-        for other in paths(&disk).into_iter().filter(|other| *other != path) {
+        for other in paths(&disk, "chunks")
+            .into_iter()
+            .filter(|other| *other != path)
+        {
             let other = disk.open(&other, Access::Read).unwrap();
             let mut bytes = vec![0; other.len().unwrap() as usize];
             other.read_at(&mut bytes, 0).unwrap();
@@ -154,14 +150,14 @@ fn files_that_are_cut_off_exchanged_or_gone_are_found() {
 #[test]
 fn whoever_writes_on_is_told_of_what_is_missing_first() {
     let (disk, known) = written();
-    let path = &paths(&disk)[0];
-    let before = paths(&disk);
+    let path = &paths(&disk, "chunks")[0];
+    let before = paths(&disk, "chunks");
     disk.remove(path).unwrap();
     let Err(error) = Process::start(Arc::new(disk.clone()), &known) else {
         panic!("a file is missing");
     };
     assert!(error.contains("is in no file"), "{error}");
-    assert_eq!(paths(&disk), before[1..], "nothing was changed");
+    assert_eq!(paths(&disk, "chunks"), before[1..], "nothing was changed");
 }
 
 #[test]
@@ -173,7 +169,7 @@ fn whoever_writes_on_is_told_of_a_chunk_that_is_cut_off_first() {
     known.referred_to = (0..5).filter_map(|_| process.push().ok()).collect();
     process.close(&mut known);
     drop(process);
-    let path = &paths(&disk)[0];
+    let path = &paths(&disk, "chunks")[0];
     let file = disk.open(path, Access::ReadWrite).unwrap();
     let length = file.len().unwrap() - 1;
     file.set_len(length).unwrap();

@@ -1,7 +1,9 @@
 //! Histories of processes, each of which ends somehow.
 
-use crate::careless::{Careless, Mistake};
-use crate::process::{DATABASE, Known, Process, Random, SMALL, check};
+use crate::common::careless::Careless;
+use crate::common::{DATABASE, Random, seeds};
+use crate::mistakes::Mistake;
+use crate::process::{Known, Process, SMALL, check};
 use eris_disk::{Disk, EntryKind, Fault, Operation, SimulatedDisk};
 use eris_log::ChunkFiles;
 use std::ops::ControlFlow;
@@ -76,14 +78,6 @@ fn plan(disk: &SimulatedDisk, random: &mut Random) {
         4 => disk.plan(Fault::at(1 + random.below(12)).of(Operation::FlushDirectory)),
         5 => disk.set_capacity(Some(20_000 + random.below(60_000))),
         _ => {}
-    }
-}
-
-fn seeds(default: u64) -> std::ops::Range<u64> {
-    let number = |name: &str| Some(std::env::var(name).ok()?.parse().expect("a number"));
-    match number("ERIS_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..number("ERIS_SEEDS").unwrap_or(default),
     }
 }
 

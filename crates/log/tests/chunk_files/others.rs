@@ -1,6 +1,7 @@
 //! Room, the log beside chunk files, and a real directory with several threads.
 
-use crate::process::{DATABASE, Known, Process, SMALL, check, form, info, push};
+use crate::common::DATABASE;
+use crate::process::{Known, Process, SMALL, check, form, info, push};
 use eris_disk::{Disk, EntryKind, Fault, Operation, RealDisk, SimulatedDisk};
 use eris_log::{
     Chunk, ChunkBuffer, ChunkFiles, ChunkSettings, ChunkWriter, Entry, LogError, LogSettings,

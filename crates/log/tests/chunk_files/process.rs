@@ -1,36 +1,20 @@
 //! A process that writes chunks, forgets some, and writes files anew; and what must be there when it has ended.
 
+use crate::common::{DATABASE, Random};
 use eris_disk::Disk;
 use eris_log::{
-    Chunk, ChunkBuffer, ChunkFiles, ChunkInfo, ChunkSettings, ChunkWriter, DatabaseId, Form,
-    LogError, NoRoom, Purpose, Rewrite, chunk_bytes,
+    Chunk, ChunkBuffer, ChunkFiles, ChunkInfo, ChunkSettings, ChunkWriter, Form, LogError, NoRoom,
+    Purpose, Rewrite, chunk_bytes,
 };
 use eris_types::ObjectId;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-pub const DATABASE: DatabaseId = DatabaseId([42; 16]);
 /// Small files, so that there are many; flushes within chunks.
 pub const SMALL: ChunkSettings = ChunkSettings {
     file_bytes: 8192,
     dirty_bytes: 1500,
 };
-
-/// Xorshift.
-pub struct Random(u64);
-
-impl Random {
-    pub fn new(seed: u64) -> Self {
-        Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    pub fn below(&mut self, end: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % end
-    }
-}
 
 /// The stored form of a chunk: always the same of the same number. Some are longer than a file.
 pub fn form(number: u64) -> Vec<u8> {

@@ -1,8 +1,9 @@
 //! A check finds all that is wrong, and nothing else; and it changes nothing.
 
-use crate::careless::Mistake;
+use crate::common::{DATABASE, Random, paths};
 use crate::damage::{files, put, replace, written};
-use crate::process::{Commit, DATABASE, Failure, Found, Known, Process, Random, look, paths};
+use crate::mistakes::Mistake;
+use crate::process::{Commit, Failure, Found, Known, Process, look};
 use eris_disk::{Access, Disk, Lock, SimulatedDisk};
 use eris_log::{Checked, ChunkInfo, Directory, Finding, Group, LogError, Look, Origin, Part};
 use std::collections::BTreeSet;

@@ -1,7 +1,8 @@
 //! Damage of every kind, to any file of a database: what was there, or an error that names the file.
 
-use crate::careless::Mistake;
-use crate::process::{DATABASE, Failure, Known, Process, Random, SMALL, look, paths};
+use crate::common::{DATABASE, Random, paths};
+use crate::mistakes::Mistake;
+use crate::process::{Failure, Known, Process, SMALL, look};
 use eris_disk::{Access, Disk, File, Lock, SimulatedDisk};
 use eris_log::{Directory, LogError};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,6 +1,6 @@
 //! Snapshot files: what was pushed comes back in few bytes at a time, or an error says why not.
 
-use crate::process::{Random, paths};
+use crate::common::{DATABASE, Random, paths};
 use eris_disk::{Access, Disk, Fault, Operation, SimulatedDisk};
 use eris_log::{DatabaseId, LogError, SnapshotStart, SnapshotWriter, read_snapshot};
 use eris_types::Timestamp;
@@ -8,7 +8,6 @@ use std::io::IoSlice;
 use std::path::Path;
 use std::sync::Arc;
 
-const DATABASE: DatabaseId = DatabaseId([42; 16]);
 const START: SnapshotStart = SnapshotStart {
     number: 3,
     at: Timestamp(77),

@@ -1,7 +1,9 @@
 //! Histories of processes, each of which ends somehow.
 
-use crate::careless::{Careless, Mistake};
-use crate::process::{Failure, Known, Process, Random, look};
+use crate::common::careless::Careless;
+use crate::common::{Random, seeds};
+use crate::mistakes::Mistake;
+use crate::process::{Failure, Known, Process, look};
 use eris_disk::{Disk, Fault, Lock, Operation, SimulatedDisk};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -61,14 +63,6 @@ fn plan(disk: &SimulatedDisk, random: &mut Random) {
         5 => disk.plan(Fault::at(1 + random.below(3)).of(Operation::Remove)),
         6 => disk.set_capacity(Some(20_000 + random.below(60_000))),
         _ => {}
-    }
-}
-
-fn seeds(default: u64) -> std::ops::Range<u64> {
-    let number = |name: &str| Some(std::env::var(name).ok()?.parse().expect("a number"));
-    match number("ERIS_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..number("ERIS_SEEDS").unwrap_or(default),
     }
 }
 

@@ -1,16 +1,15 @@
 //! Numbers of chunks and snapshots are not given twice, though files that had them are gone.
 
+use crate::common::DATABASE;
 use eris_disk::{Disk, Fault, Lock, Operation, SimulatedDisk};
 use eris_log::{
-    Chunk, ChunkSettings, DatabaseId, Directory, LogError, LogSettings, OpenDatabase, Purpose,
-    SnapshotStart, SnapshotWriter, chunk_bytes,
+    Chunk, ChunkSettings, Directory, LogError, LogSettings, OpenDatabase, Purpose, SnapshotStart,
+    SnapshotWriter, chunk_bytes,
 };
 use eris_types::ObjectId;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
-
-const DATABASE: DatabaseId = DatabaseId([42; 16]);
 
 fn open(disk: &SimulatedDisk) -> Result<OpenDatabase, LogError> {
     let directory = Directory::open(Arc::new(disk.clone()), Lock::Exclusive, DATABASE)?;

@@ -2,7 +2,8 @@
 //!
 //! The database is a few keys. A commit sets one of them, to some bytes or to a chunk, or does nothing.
 
-use crate::careless::Mistake;
+use crate::common::{DATABASE, Random, paths};
+use crate::mistakes::Mistake;
 use eris_disk::{Disk, Lock, SimulatedDisk};
 use eris_log::{
     Bytes, Chunk, ChunkFiles, ChunkSettings, DatabaseId, Directory, Entry, Group, LogError,
@@ -11,10 +12,8 @@ use eris_log::{
 };
 use eris_types::{ObjectId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub const DATABASE: DatabaseId = DatabaseId([42; 16]);
 const KEYS: u64 = 8;
 /// Files of few groups, and of few chunks.
 pub const SMALL: (LogSettings, ChunkSettings) = (
@@ -24,22 +23,6 @@ pub const SMALL: (LogSettings, ChunkSettings) = (
         dirty_bytes: 1500,
     },
 );
-
-/// Xorshift.
-pub struct Random(u64);
-
-impl Random {
-    pub fn new(seed: u64) -> Self {
-        Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    pub fn below(&mut self, end: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % end
-    }
-}
 
 /// What a commit has done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -488,14 +471,6 @@ impl Process {
         }
         let _ = self.open.chunks.close();
     }
-}
-
-/// The files of a directory, by name.
-pub fn paths(disk: &dyn Disk, directory: &str) -> Vec<PathBuf> {
-    let directory = Path::new(directory);
-    let entries = disk.list(directory).unwrap_or_default();
-    let paths = entries.into_iter().map(|entry| directory.join(entry.name));
-    paths.collect()
 }
 
 /// Pushes the bytes of a commit as a chunk, if there is room.

@@ -1,7 +1,8 @@
 //! Opening for reading: whoever reads changes nothing, and writers stay away meanwhile.
 
-use crate::careless::Mistake;
-use crate::process::{Failure, Known, Process, Random, look, paths};
+use crate::common::{Random, paths};
+use crate::mistakes::Mistake;
+use crate::process::{Failure, Known, Process, look};
 use eris_disk::{Access, Disk, EntryKind, Lock, Operation, RealDisk, SimulatedDisk};
 use eris_log::{DatabaseId, Directory, LogError};
 use std::collections::BTreeMap;

@@ -1,6 +1,7 @@
 //! A thread commits, one flushes the log, and one makes checkpoints. The power fails meanwhile.
 
-use crate::process::{DATABASE, SMALL};
+use crate::common::DATABASE;
+use crate::process::SMALL;
 use eris_disk::{Disk, Lock, SimulatedDisk};
 use eris_log::{
     Directory, Entry, LogBuffer, LogError, LogStart, LogWriter, OpenDatabase, OpenDirectory,

@@ -1,15 +1,14 @@
 //! A database that is there as a whole or not at all, as a backup is; and one that opens where the disk is full.
 
+use crate::common::DATABASE;
 use eris_disk::{Disk, EntryKind, Fault, Lock, SimulatedDisk};
 use eris_log::{
-    ChunkSettings, DatabaseId, Directory, LogError, LogSettings, OpenDatabase, Purpose,
-    SnapshotStart, SnapshotWriter,
+    ChunkSettings, Directory, LogError, LogSettings, OpenDatabase, Purpose, SnapshotStart,
+    SnapshotWriter,
 };
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
-
-const DATABASE: DatabaseId = DatabaseId([42; 16]);
 
 fn directory(disk: &SimulatedDisk, access: Lock) -> Result<Directory, LogError> {
     Directory::open(Arc::new(disk.clone()), access, DATABASE)

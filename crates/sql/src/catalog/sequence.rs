@@ -254,6 +254,29 @@ impl Sequence {
         number.is_some_and(|number| self.set(number, is_given, None).is_ok())
     }
 
+    /// Goes on behind a number that was found, unless it is there already. Returns what has to be noted. Of one that
+    /// begins anew by itself, nobody knows how far it is.
+    pub fn go_on_behind(&self, found: i64) -> Option<Definition> {
+        let Course {
+            increment,
+            least,
+            most,
+            cycle,
+            ..
+        } = self.course;
+        let mut state = self.state();
+        let next = state.at.next?;
+        let is_behind = match increment > 0 {
+            true => found >= next,
+            false => found <= next,
+        };
+        if cycle || !is_behind || !(least..=most).contains(&found) {
+            return None;
+        }
+        state.at = self.behind(found);
+        Some(self.numbers(state.at))
+    }
+
     /// The database is closed: notes how far it is, so that no number is lost. Whoever still takes one notes that anew.
     ///
     /// # Errors
@@ -308,6 +331,14 @@ pub(super) fn numbers_of(sequence: &RelationName) -> String {
 }
 
 impl Course {
+    /// The aggregate that finds the last of some of its numbers.
+    pub fn last_of(&self) -> &'static str {
+        match self.increment > 0 {
+            true => "max",
+            false => "min",
+        }
+    }
+
     /// The number from which a cycle begins.
     fn first(&self) -> i64 {
         match self.increment > 0 {
@@ -371,6 +402,22 @@ mod tests {
         let wide = sequence(i64::MAX, 1, 1, i64::MAX, false);
         assert_eq!(take(&wide, 1).unwrap(), [i64::MAX]);
         assert!(take(&wide, 1).is_err());
+    }
+
+    #[test]
+    fn it_goes_on_behind_what_was_found_and_never_back() {
+        let ascends = sequence(1, 5, 1, 100, false);
+        assert!(ascends.go_on_behind(40).is_some());
+        assert!(ascends.go_on_behind(40).is_none());
+        assert!(ascends.go_on_behind(7).is_none());
+        assert!(ascends.go_on_behind(101).is_none());
+        assert_eq!(take(&ascends, 2).unwrap(), [45, 50]);
+        let descends = sequence(-1, -1, -100, -1, false);
+        assert!(descends.go_on_behind(-40).is_some());
+        assert!(descends.go_on_behind(-30).is_none());
+        assert_eq!(take(&descends, 1).unwrap(), [-41]);
+        let cycles = sequence(1, 1, 1, 3, true);
+        assert!(cycles.go_on_behind(2).is_none());
     }
 
     #[test]

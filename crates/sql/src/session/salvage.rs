@@ -9,7 +9,7 @@
 
 use super::Session;
 use super::database::Database;
-use crate::catalog::{ForeignKey, Table, quoted};
+use crate::catalog::{Contents, ForeignKey, Table, quoted};
 use crate::error::SqlError;
 use crate::maintenance::checkpoints;
 use crate::running::outcome::Outcome;
@@ -17,7 +17,7 @@ use crate::statements::opening::{self, Reopened};
 use datafusion::arrow::array::AsArray;
 use datafusion::arrow::datatypes::Int64Type;
 use eris_files::DirectoryUnderWay;
-use eris_home::{Definition, Home};
+use eris_home::{Definition, DefinitionChange, Home};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -38,7 +38,8 @@ pub struct SalvagedDatabase {
     pub made: Vec<String>,
     /// Rows that refer to rows which are not there.
     pub dangling: Vec<DanglingRows>,
-    /// Sequences. If notes of them are lost, they give numbers again that they have given before.
+    /// Sequences. If notes of them may be lost, they go on behind the numbers that columns have got from them. Numbers
+    /// that are in no such column are perhaps given once more.
     pub sequences: Vec<String>,
 }
 
@@ -110,12 +111,42 @@ impl SalvageTarget {
                 }
             }
         }
+        if may_have_lost_definitions {
+            go_on_behind_rows(&home, &session, &contents).await?;
+        }
         let sequences = contents.sequences();
         salvaged.sequences = sequences.map(|one| one.name.to_string()).collect();
         checkpoints::back_up(&home, self.0.path().to_owned()).await?;
         self.0.finish(Vec::new()).await?;
         Ok(salvaged)
     }
+}
+
+/// Sequences go on behind the numbers that columns have got from them.
+async fn go_on_behind_rows(
+    home: &Arc<dyn Home>,
+    session: &Session,
+    contents: &Contents,
+) -> Result<(), SqlError> {
+    let mut notes = Vec::new();
+    for table in contents.tables() {
+        let fields = table.schema.fields().iter().zip(&table.rules);
+        for (field, rules) in fields.filter(|(field, _)| field.data_type().is_signed_integer()) {
+            let default = rules.default.iter();
+            let names = default.flat_map(|default| &default.sequences);
+            for sequence in names.filter_map(|name| contents.sequence(name)) {
+                let (column, last) = (quoted(field.name()), sequence.course.last_of());
+                let from = format!("{last}({column}::BIGINT) FROM {}", table.name.full());
+                let found = number(session, &from).await?;
+                notes.extend(found.and_then(|found| sequence.go_on_behind(found)));
+            }
+        }
+    }
+    if let Some(definitions) = home.definitions() {
+        let notes = notes.into_iter().map(DefinitionChange::Is);
+        definitions.note(notes.collect())?;
+    }
+    Ok(())
 }
 
 /// Which rows a foreign key finds nothing for.
@@ -134,13 +165,21 @@ fn dangling(table: &Table, key: &ForeignKey) -> String {
 }
 
 async fn count(session: &Session, from: &str) -> Result<u64, SqlError> {
-    let statements = Session::split(&format!("SELECT count(*) {from}"))?;
+    let count = number(session, &format!("count(*) {from}")).await?;
+    Ok(count.unwrap_or_default() as u64)
+}
+
+/// What a query of one number finds. `None`: NULL.
+async fn number(session: &Session, query: &str) -> Result<Option<i64>, SqlError> {
+    let statements = Session::split(&format!("SELECT {query}"))?;
     let statement = statements.into_iter().next().expect("there is one");
     let Outcome::Rows(rows) = session.execute(statement).await? else {
         unreachable!("a query has rows");
     };
     let batches = rows.collect().await?;
-    let counts = batches.iter().filter(|batch| batch.num_rows() > 0);
-    let counts = counts.map(|batch| batch.column(0).as_primitive::<Int64Type>().value(0));
-    Ok(counts.sum::<i64>() as u64)
+    let mut numbers = batches.iter().flat_map(|batch| {
+        let numbers = batch.column(0).as_primitive::<Int64Type>();
+        numbers.iter().flatten()
+    });
+    Ok(numbers.next())
 }

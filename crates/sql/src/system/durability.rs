@@ -53,6 +53,7 @@ pub(super) static RELATIONS: [SystemTable; 3] = [
             ("chunk_bytes", Number),
             ("made", Time),
             ("elapsed_ms", Real),
+            // Why it failed; or of one in place, why chunk files of which little is in use stay as they are.
             ("error", Text),
         ],
         rows: |context| ready(Ok(snapshots(context))).boxed(),
@@ -60,7 +61,7 @@ pub(super) static RELATIONS: [SystemTable; 3] = [
     SystemTable {
         name: "files",
         columns: &[
-            // `manifest`, `log`, `snapshot` or `chunks`.
+            // `manifest`, `ballast`, `log`, `snapshot` or `chunks`.
             ("kind", Text),
             ("number", Number),
             ("path", Text),
@@ -121,7 +122,7 @@ fn snapshots(context: &StatementContext) -> Vec<Vec<Cell>> {
             file.kind == DurableFileKind::Snapshot && file.number == Some(snapshot.number)
         };
         let file = status.files.iter().flatten().find(is_it);
-        let made = snapshot.made;
+        let made = snapshot.made.as_ref();
         rows.push(row![
             snapshot.number,
             "in place",
@@ -131,7 +132,7 @@ fn snapshots(context: &StatementContext) -> Vec<Vec<Cell>> {
             made.map(|made| made.written.chunk_bytes),
             made.map(|made| made.when),
             made.map(|made| milliseconds(made.took)),
-            Cell::Null,
+            made.and_then(|made| made.not_rewritten.as_ref()),
         ]);
     }
     if let Some(failed) = status.failed_checkpoint {
@@ -157,6 +158,7 @@ fn files(context: &StatementContext) -> Result<Vec<Vec<Cell>>, SqlError> {
     let rows = status.files?.into_iter().map(|file| {
         let kind = match file.kind {
             DurableFileKind::Manifest => "manifest",
+            DurableFileKind::Ballast => "ballast",
             DurableFileKind::Log => "log",
             DurableFileKind::Snapshot => "snapshot",
             DurableFileKind::Chunks => "chunks",

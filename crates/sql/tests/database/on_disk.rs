@@ -79,11 +79,12 @@ fn files_are_those_of_the_directory() {
             let kinds = "SELECT DISTINCT kind FROM eris.files ORDER BY 1";
             let kinds = rows(&session, kinds).await.concat();
             match round {
-                0 => assert_eq!(kinds, ["chunks", "log", "manifest"]),
-                _ => assert_eq!(kinds, ["chunks", "log", "manifest", "snapshot"]),
+                0 => assert_eq!(kinds, ["ballast", "chunks", "log", "manifest"]),
+                _ => assert_eq!(kinds, ["ballast", "chunks", "log", "manifest", "snapshot"]),
             }
             let wrong = "SELECT * FROM eris.files WHERE path NOT LIKE '%' || CASE kind \
                  WHEN 'manifest' THEN 'eris.db' \
+                 WHEN 'ballast' THEN 'ballast' \
                  WHEN 'snapshot' THEN 'snapshots/' || lpad(number::VARCHAR, 12, '0') || '.snapshot' \
                  ELSE kind || '/' || lpad(number::VARCHAR, 12, '0') || '.' || kind END \
                  OR (live_bytes IS NULL) <> (kind <> 'chunks') OR live_bytes > bytes";

@@ -33,6 +33,8 @@ pub(super) struct Gathered {
     pub through: Timestamp,
     /// Whether a group is lost that may have had definitions.
     pub may_have_lost_definitions: bool,
+    /// Whether any group is lost.
+    pub has_lost_groups: bool,
     snapshot_part: SnapshotPart,
 }
 
@@ -145,6 +147,7 @@ impl Look for Gathered {
     }
 
     fn lost(&mut self, origin: Origin) {
+        self.has_lost_groups = true;
         let part = &mut self.snapshot_part;
         match (origin, part.at) {
             (Origin::Log, _) => self.may_have_lost_definitions = true,

@@ -1,50 +1,62 @@
 //! A disk that leaves flushes out, or tries them again.
 
 use eris_disk::{Access, Disk, DiskError, Entry, File, HeldLock, Lock, SimulatedDisk};
+use std::fmt::Debug;
 use std::io::IoSlice;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mistake {
-    None,
-    SnapshotNotFlushed,
-    SnapshotNameNotFlushed,
-    ManifestNotFlushed,
-    ManifestNameNotFlushed,
-    ManifestNameFlushTriedAgain,
-    /// What is older is removed before the manifest is written. That is no mistake of the disk.
-    RemovedFirst,
+/// What is done with flushes that should be done once.
+pub trait Mistake: Copy + Debug + Send + Sync + 'static {
+    /// With the flush of a file or a directory.
+    fn flushing(self, what: Flushed<'_>, disk: &SimulatedDisk) -> Flushing;
 }
 
-#[derive(Debug)]
-pub struct Careless(pub SimulatedDisk, pub Mistake);
+/// What is flushed, by its path.
+#[derive(Clone, Copy)]
+pub enum Flushed<'a> {
+    File(&'a Path),
+    Directory(&'a Path),
+}
+
+/// How often it is.
+pub enum Flushing {
+    Never,
+    Once,
+    /// Once more, if it has failed.
+    Again,
+}
+
+#[derive(Clone, Debug)]
+pub struct Careless<M>(pub SimulatedDisk, pub M);
 
 #[derive(Debug)]
-struct CarelessFile {
+struct CarelessFile<M> {
     file: Box<dyn File>,
-    is_flushed: bool,
+    path: PathBuf,
+    of: Careless<M>,
 }
 
 type Result<T> = std::result::Result<T, DiskError>;
 
-impl Careless {
+impl<M: Mistake> Careless<M> {
     fn file(&self, path: &Path, file: Box<dyn File>) -> Box<dyn File> {
-        let is_left_out = match self.1 {
-            Mistake::SnapshotNotFlushed => path.starts_with("snapshots"),
-            Mistake::ManifestNotFlushed => path == "eris.db.new",
-            _ => false,
-        };
-        let is_flushed = !is_left_out;
-        Box::new(CarelessFile { file, is_flushed })
+        Box::new(CarelessFile {
+            file,
+            path: path.to_owned(),
+            of: self.clone(),
+        })
     }
 
-    fn has_snapshots(&self) -> bool {
-        let entries = self.0.list(Path::new("snapshots"));
-        entries.is_ok_and(|entries| !entries.is_empty())
+    fn flush(&self, what: Flushed<'_>, flush: impl Fn() -> Result<()>) -> Result<()> {
+        match self.1.flushing(what, &self.0) {
+            Flushing::Never => Ok(()),
+            Flushing::Once => flush(),
+            Flushing::Again => flush().or_else(|_| flush()),
+        }
     }
 }
 
-impl Disk for Careless {
+impl<M: Mistake> Disk for Careless<M> {
     fn root(&self) -> &Path {
         self.0.root()
     }
@@ -78,17 +90,7 @@ impl Disk for Careless {
     }
 
     fn flush_directory(&self, path: &Path) -> Result<()> {
-        let is_root = path == "";
-        match self.1 {
-            Mistake::SnapshotNameNotFlushed if path == "snapshots" => Ok(()),
-            // Not of the first one: then there is nothing to be removed.
-            Mistake::ManifestNameNotFlushed if is_root && self.has_snapshots() => Ok(()),
-            Mistake::ManifestNameFlushTriedAgain if is_root => {
-                let again = |_| self.0.flush_directory(path);
-                self.0.flush_directory(path).or_else(again)
-            }
-            _ => self.0.flush_directory(path),
-        }
+        self.flush(Flushed::Directory(path), || self.0.flush_directory(path))
     }
 
     fn free(&self) -> Result<u64> {
@@ -100,7 +102,7 @@ impl Disk for Careless {
     }
 }
 
-impl File for CarelessFile {
+impl<M: Mistake> File for CarelessFile<M> {
     fn path(&self) -> &Path {
         self.file.path()
     }
@@ -126,9 +128,7 @@ impl File for CarelessFile {
     }
 
     fn flush(&self) -> Result<()> {
-        match self.is_flushed {
-            true => self.file.flush(),
-            false => Ok(()),
-        }
+        let flush = || self.file.flush();
+        self.of.flush(Flushed::File(&self.path), flush)
     }
 }
