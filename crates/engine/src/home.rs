@@ -52,9 +52,17 @@ impl Engine {
     /// # Errors
     /// As [`Engine::start`].
     pub fn home_of_machine(settings: Settings) -> Result<Arc<dyn Home>, EngineError> {
+        Ok(Arc::new(Engine::of_machine(settings)?))
+    }
+
+    /// The same for who also uses the engine itself.
+    ///
+    /// # Errors
+    /// As [`Engine::start`].
+    pub fn of_machine(settings: Settings) -> Result<Engine, EngineError> {
         let engine = Engine::start(settings)?;
         engine.shared().machine.allow();
-        Ok(Arc::new(engine))
+        Ok(engine)
     }
 }
 

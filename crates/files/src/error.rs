@@ -11,6 +11,7 @@ pub(crate) use kind::Cause;
 pub use kind::{FileFaultKind, Misfit, TypeOrigin};
 
 use crate::column::ColumnRef;
+use crate::frame::FrameFault;
 use datafusion::error::DataFusionError;
 use std::fmt;
 use std::path::Path;
@@ -31,6 +32,9 @@ pub enum FileError {
         /// The columns that the file has.
         known: Vec<String>,
     },
+    /// Something is wrong with a frame.
+    #[error("{0}")]
+    Frame(Arc<FrameFault>),
     /// The rows that were to be written could not be computed.
     #[error("{0}")]
     Rows(Arc<DataFusionError>),
@@ -99,7 +103,7 @@ impl FileError {
             FileError::UnknownColumn { known, .. } => {
                 Some(format!("its columns are {}", known.join(", ")))
             }
-            FileError::Rows(_) | FileError::Cancelled => None,
+            FileError::Frame(_) | FileError::Rows(_) | FileError::Cancelled => None,
         }
     }
 }

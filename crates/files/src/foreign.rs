@@ -3,7 +3,9 @@
 //! A column of 16 bytes is a UUID if it says so. Else it is a BLOB, as one of any other size.
 
 use crate::error::{FileError, FileFaultKind};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, make_array};
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
+use datafusion::arrow::error::ArrowError;
 use datafusion::parquet::arrow::ArrowSchemaConverter;
 use datafusion::parquet::basic::{LogicalType, Type as PhysicalType};
 use datafusion::parquet::errors::ParquetError;
@@ -41,6 +43,25 @@ pub(crate) fn columns(schema: &Schema) -> Schema {
         Arc::new(Field::new(field.name(), data_type, field.is_nullable()))
     });
     Schema::new(fields.collect::<Vec<_>>())
+}
+
+/// A column whose dictionary has no NULLs: Arrow's casts take such an entry for a value. The rows with it are NULL
+/// themselves instead.
+///
+/// # Errors
+/// The column contradicts itself.
+pub(crate) fn without_null_entries(column: &ArrayRef) -> Result<ArrayRef, ArrowError> {
+    let Some(dictionary) = column.as_any_dictionary_opt() else {
+        return Ok(Arc::clone(column));
+    };
+    if dictionary.values().null_count() == 0 {
+        return Ok(Arc::clone(column));
+    }
+    let rows = column
+        .to_data()
+        .into_builder()
+        .nulls(column.logical_nulls());
+    Ok(make_array(rows.build()?))
 }
 
 /// The schema of a Parquet file, whose columns of UUIDs do not say what they are to Arrow.

@@ -4,7 +4,8 @@ use crate::calendar;
 use crate::compression::Counted;
 use crate::contained::contained;
 use crate::error::{FileError, FileFaultKind};
-use crate::foreign::columns;
+use crate::foreign::{columns, without_null_entries};
+use crate::frame::Condition;
 use crate::progress::ReadProgress;
 use crate::scan::{FileBytes, FileReading, FileSource, length};
 use crate::share::SharedFiles;
@@ -194,7 +195,12 @@ impl FileSource for IpcFiles {
         }
     }
 
-    fn begin(&self, projection: &[usize], progress: &ReadProgress) -> Arc<dyn FileReading> {
+    fn begin(
+        &self,
+        projection: &[usize],
+        _: &[Condition],
+        progress: &ReadProgress,
+    ) -> Arc<dyn FileReading> {
         let schema = self.schema().project(projection);
         let files = self
             .files
@@ -249,7 +255,9 @@ impl IpcReading {
         let arrays = self.schema.fields().iter().map(|field| {
             let column = batch.column_by_name(field.name()).cloned();
             let column = column.ok_or_else(|| FileError::new(path, FileFaultKind::Changed))?;
-            cast(&column, field.data_type()).map_err(why)
+            without_null_entries(&column)
+                .and_then(|column| cast(&column, field.data_type()))
+                .map_err(why)
         });
         let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
         let arrays = arrays.collect::<Result<Vec<_>, _>>()?;

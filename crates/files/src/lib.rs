@@ -1,4 +1,4 @@
-//! Files: read as tables, written from rows.
+//! Files, and frames of the calling program: read as tables; files are written from rows, too.
 //!
 //! ```text
 //! doors ─ sql ─[files]─ DataFusion's plans, Arrow's formats
@@ -30,6 +30,7 @@ mod calendar;
 mod column;
 mod compression;
 mod contained;
+mod counted;
 mod csv;
 mod damage;
 mod directory;
@@ -38,6 +39,7 @@ mod error;
 mod expand;
 mod foreign;
 mod format;
+mod frame;
 mod ipc;
 mod json;
 mod kind;
@@ -58,13 +60,18 @@ pub use about::{files_named, parquet_metadata, parquet_schema};
 pub use added::partition_directory;
 pub use column::{ColumnRef, FileColumn};
 pub use compression::{Compression, ZSTD_LEVEL, without_ending};
+pub use counted::{CountedScan, counted_scans};
 pub use csv::{CsvOptions, CsvStyle, Delimiter};
 pub use damage::ContainDamage;
 pub use directory::{DirectoryUnderWay, is_within, read_text};
 pub use encoding::{TextCoding, TextEncoding};
 pub use error::{ColumnPlace, FileError, FileFault, FileFaultKind, Misfit, TypeOrigin, shortened};
 pub use format::{Format, is_file_name};
-pub use parquet::{ParquetScan, context_of_load, parquet_scans};
+pub use frame::{
+    Comparison, Condition, ConditionTest, Frame, FrameBatches, FrameError, FrameFault,
+    FrameFaultKind, frame_table,
+};
+pub use parquet::context_of_load;
 pub use pipe::allow_standard_input;
 pub use progress::ReadProgress;
 pub use read::{ReadOptions, format_of, open};

@@ -5,12 +5,12 @@ use crate::damage::parquet_scan;
 use crate::error::{FileError, FileFaultKind};
 use crate::foreign::{columns, reject_intervals, with_uuids};
 use datafusion::catalog::TableProvider;
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::TreeNode;
 use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::listing::{
     ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl,
 };
-use datafusion::error::{DataFusionError, Result};
+use datafusion::error::DataFusionError;
 use datafusion::execution::TaskContext;
 use datafusion::execution::context::SessionState;
 use datafusion::physical_plan::ExecutionPlan;
@@ -18,7 +18,6 @@ use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::projection::ProjectionExec;
-use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use eris_exact::with_batch_rows;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -67,47 +66,6 @@ pub(crate) async fn open(
     Ok(Arc::new(table))
 }
 
-/// A leaf of a plan that reads Parquet files.
-pub struct ParquetScan {
-    source: Arc<dyn ExecutionPlan>,
-    /// Rows of the files.
-    pub rows: u64,
-}
-
-impl ParquetScan {
-    /// How many rows are done so far.
-    ///
-    /// The reader counts the rows that it gives and those that a filter takes out on the way, but not those of row
-    /// groups that it skips: a statement may end before all rows are counted.
-    pub fn rows_read(&self) -> u64 {
-        let metrics = self.source.metrics().unwrap_or_default();
-        let filtered = metrics.sum_by_name("pushdown_rows_pruned");
-        let filtered = filtered.map_or(0, |rows| rows.as_usize());
-        (metrics.output_rows().unwrap_or(0) + filtered) as u64
-    }
-}
-
-/// The leaves of a plan that read Parquet files.
-///
-/// # Errors
-/// The plan does not know its statistics.
-pub fn parquet_scans(plan: &Arc<dyn ExecutionPlan>) -> Result<Vec<ParquetScan>> {
-    let mut scans = Vec::new();
-    plan.apply(|node| {
-        if is_parquet(node) {
-            let statistics =
-                StatisticsContext::new().compute(node.as_ref(), &StatisticsArgs::new())?;
-            let rows = statistics.num_rows.get_value().copied().unwrap_or(0);
-            scans.push(ParquetScan {
-                source: Arc::clone(node),
-                rows: rows as u64,
-            });
-        }
-        Ok(TreeNodeRecursion::Continue)
-    })?;
-    Ok(scans)
-}
-
 /// Rows of a batch on its way from files into a table, if that is all that a plan does. Larger batches than operators
 /// like take less time for each of many columns.
 const LOAD_ROWS: usize = 16_384;
@@ -133,7 +91,7 @@ pub fn context_of_load(
     with_batch_rows(context, LOAD_ROWS)
 }
 
-fn is_parquet(node: &Arc<dyn ExecutionPlan>) -> bool {
+pub(crate) fn is_parquet(node: &Arc<dyn ExecutionPlan>) -> bool {
     parquet_scan(node).is_some()
 }
 

@@ -1,9 +1,10 @@
-//! Files as a leaf of a plan: each partition is a worker that parses blocks until there are none left.
+//! Files and frames as a leaf of a plan: each partition is a worker that parses blocks until there are none left.
 
 use crate::blocks::{Block, Blocks, Cutting, TextSource};
 use crate::column::{FileColumn, schema};
 use crate::compression::Compression;
 use crate::error::FileError;
+use crate::frame::Condition;
 use crate::progress::ReadProgress;
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -14,7 +15,7 @@ use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::logical_expr::{Expr, TableType};
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::{
     Boundedness, EmissionType, ReplaceChildrenOptions,
@@ -43,8 +44,33 @@ pub(crate) trait FileSource: Send + Sync + fmt::Debug {
     /// How much there is to be read.
     fn bytes(&self) -> FileBytes;
 
-    /// Begins to read these columns.
-    fn begin(&self, projection: &[usize], progress: &ReadProgress) -> Arc<dyn FileReading>;
+    /// The number of rows, if it is known.
+    fn rows(&self) -> Option<u64> {
+        None
+    }
+
+    /// What EXPLAIN calls the leaf.
+    fn operator(&self) -> &'static str {
+        "FileExec"
+    }
+
+    /// What EXPLAIN says of it beside that.
+    fn shown(&self) -> Option<String> {
+        None
+    }
+
+    /// Whether conditions may leave rows out.
+    fn takes_conditions(&self) -> bool {
+        false
+    }
+
+    /// Begins to read these columns. Only a source that takes conditions gets some.
+    fn begin(
+        &self,
+        projection: &[usize],
+        conditions: &[Condition],
+        progress: &ReadProgress,
+    ) -> Arc<dyn FileReading>;
 }
 
 /// Sizes of files.
@@ -106,7 +132,12 @@ impl<P: RecordParser + 'static> FileSource for TextFiles<P> {
         bytes
     }
 
-    fn begin(&self, projection: &[usize], progress: &ReadProgress) -> Arc<dyn FileReading> {
+    fn begin(
+        &self,
+        projection: &[usize],
+        _: &[Condition],
+        progress: &ReadProgress,
+    ) -> Arc<dyn FileReading> {
         Arc::new(TextReading {
             parser: Arc::clone(&self.parser),
             blocks: Blocks::new(&self.files, self.cutting.clone(), progress.clone()),
@@ -158,17 +189,31 @@ impl TableProvider for FileTable {
         &self,
         session: &dyn Session,
         projection: Option<&Vec<usize>>,
-        _: &[Expr],
+        filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let all = || (0..self.source.schema().fields().len()).collect();
         let projection = projection.cloned().unwrap_or_else(all);
+        let conditions: Vec<_> = filters.iter().filter_map(Condition::of).collect();
         Ok(Arc::new(FileExec::new(
             self,
             projection,
-            limit,
+            // Rows that are tested again may be fewer.
+            limit.filter(|_| conditions.is_empty()),
+            conditions,
             session.config().target_partitions(),
         )?))
+    }
+
+    fn supports_filters_pushdown(
+        &self,
+        filters: &[&Expr],
+    ) -> Result<Vec<TableProviderFilterPushDown>> {
+        let supported = |filter: &&Expr| match Condition::of(filter) {
+            Some(_) if self.source.takes_conditions() => TableProviderFilterPushDown::Inexact,
+            _ => TableProviderFilterPushDown::Unsupported,
+        };
+        Ok(filters.iter().map(supported).collect())
     }
 }
 
@@ -177,6 +222,7 @@ impl TableProvider for FileTable {
 pub(crate) struct FileExec {
     source: Arc<dyn FileSource>,
     projection: Vec<usize>,
+    conditions: Vec<Condition>,
     limit: Option<usize>,
     bytes: FileBytes,
     progress: ReadProgress,
@@ -211,6 +257,7 @@ impl FileExec {
         table: &FileTable,
         projection: Vec<usize>,
         limit: Option<usize>,
+        conditions: Vec<Condition>,
         most_workers: usize,
     ) -> Result<Self> {
         let source = Arc::clone(&table.source);
@@ -227,6 +274,7 @@ impl FileExec {
         Ok(FileExec {
             source,
             projection,
+            conditions,
             limit,
             bytes,
             progress: table.progress.clone(),
@@ -235,6 +283,11 @@ impl FileExec {
             metrics: ExecutionPlanMetricsSet::new(),
             runs: Arc::default(),
         })
+    }
+
+    /// Whether it knows how many rows there are.
+    pub fn knows_rows(&self) -> bool {
+        self.source.rows().is_some()
     }
 
     fn open(&self, partition: usize) -> ScanRun {
@@ -247,7 +300,7 @@ impl FileExec {
         if number == runs.runs.len() {
             self.progress.expect(self.bytes.of_files);
             runs.runs.push(ScanRun {
-                reading: self.source.begin(&self.projection, &self.progress),
+                reading: (self.source).begin(&self.projection, &self.conditions, &self.progress),
                 wanted: Arc::new(AtomicUsize::new(self.limit.unwrap_or(usize::MAX))),
             });
         }
@@ -283,7 +336,7 @@ impl ScanRun {
 
 impl ExecutionPlan for FileExec {
     fn name(&self) -> &str {
-        "FileExec"
+        self.source.operator()
     }
 
     fn properties(&self) -> &Arc<PlanProperties> {
@@ -360,7 +413,10 @@ impl ExecutionPlan for FileExec {
         statistics.total_byte_size = Precision::Inexact(self.bytes.of_rows as usize);
         // Ten bytes of text a value is not far off, and tells large files from small ones.
         let columns = self.source.schema().fields().len().max(1);
-        statistics.num_rows = Precision::Inexact(self.bytes.of_rows as usize / (10 * columns));
+        statistics.num_rows = match self.source.rows() {
+            Some(rows) => Precision::Inexact(rows as usize),
+            None => Precision::Inexact(self.bytes.of_rows as usize / (10 * columns)),
+        };
         Ok(Arc::new(statistics))
     }
 }
@@ -374,11 +430,14 @@ impl DisplayAs for FileExec {
             .map(|field| field.name().as_str())
             .collect();
         let workers = self.properties.partitioning.partition_count();
-        write!(
-            f,
-            "FileExec: columns=[{}], workers={workers}",
-            names.join(", ")
-        )?;
+        write!(f, "{}: ", self.source.operator())?;
+        if let Some(shown) = self.source.shown() {
+            write!(f, "{shown}, ")?;
+        }
+        write!(f, "columns=[{}], workers={workers}", names.join(", "))?;
+        if !self.conditions.is_empty() {
+            write!(f, ", conditions={}", self.conditions.len())?;
+        }
         match self.limit {
             Some(limit) => write!(f, ", limit={limit}"),
             None => Ok(()),

@@ -40,6 +40,17 @@ impl Topology {
         }
     }
 
+    /// This machine with the nodes and AEUs that a text such as `4x2` describes, as [`TOPOLOGY_VARIABLE`] does it.
+    ///
+    /// # Errors
+    /// As [`Topology::detect`].
+    pub fn described(text: &str) -> Result<Self, TopologyError> {
+        let cpus = affinity::allowed_cpus().map_err(TopologyError::Affinity)?;
+        let (nodes, cores) = fake::parse(text)?;
+        let real = sysfs::read(Path::new("/"), Some(&cpus))?;
+        Ok(fake::over(&real, nodes, cores))
+    }
+
     /// The topology described by the files under `root`, the directory in which `sys` and `proc` lie (`/` on a live
     /// machine), with all CPUs that are online.
     ///

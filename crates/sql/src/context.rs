@@ -8,6 +8,7 @@
 //!
 //! It does nothing: what plans, writes or answers takes it as an argument, and lies above it.
 
+mod frames;
 mod lookup;
 mod macros;
 mod opening;
@@ -15,6 +16,7 @@ mod services;
 mod session_data;
 mod variables;
 
+pub use frames::Frames;
 pub(crate) use lookup::no_schema_hint;
 pub(crate) use opening::Opening;
 pub(crate) use services::Services;
@@ -49,6 +51,8 @@ pub(crate) struct StatementContext {
     pub newest: Newest,
     /// What a definition has from before, if the database is being opened.
     opening: Option<Arc<Opening>>,
+    /// What the calling program has beside the catalogue.
+    frames: Option<Arc<dyn Frames>>,
 }
 
 impl StatementContext {
@@ -66,6 +70,7 @@ impl StatementContext {
             current_schema: SCHEMA.into(),
             newest: Newest::Visible,
             opening: None,
+            frames: None,
         }
     }
 
@@ -91,6 +96,16 @@ impl StatementContext {
             query: Some(Arc::clone(query)),
             ..self
         }
+    }
+
+    /// For a statement that may also name what the calling program has.
+    pub fn with_frames(self, frames: Option<Arc<dyn Frames>>) -> Self {
+        StatementContext { frames, ..self }
+    }
+
+    /// What the calling program has beside the catalogue.
+    pub fn frames(&self) -> Option<&Arc<dyn Frames>> {
+        self.frames.as_ref()
     }
 
     /// On another catalogue.

@@ -12,7 +12,7 @@ pub use sqlstate::{Mistake, SqlState, Violation};
 use datafusion::arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
 use eris_exact::{MixedTypes, SpillError};
-use eris_files::FileError;
+use eris_files::{FileError, FrameFault};
 use eris_fragment::FragmentError;
 use eris_home::HomeError;
 use error_text::Told;
@@ -65,6 +65,9 @@ pub enum SqlErrorKind {
         /// Whether it is missing, cannot be read, or does not hold what it should.
         sqlstate: SqlState,
     },
+    /// A frame, a relation of the calling program, is no table or failed while it was read.
+    #[error("{0}")]
+    Frame(Arc<FrameFault>),
     /// What does not fit into memory could not be put on the disk either.
     #[error("{0}")]
     Spill(SpillError),
@@ -138,6 +141,7 @@ impl SqlError {
                 self.kind = SqlErrorKind::Invalid(mistake, format!("{part}: {}", innermost(error)));
             }
             SqlErrorKind::Fragment(_)
+            | SqlErrorKind::Frame(_)
             | SqlErrorKind::Home(_)
             | SqlErrorKind::Spill(_)
             | SqlErrorKind::Timeout(_)
@@ -340,6 +344,7 @@ impl From<FileError> for SqlError {
             FileError::Rows(rows) => {
                 return Self::from_datafusion(DataFusionError::Shared(Arc::clone(rows)));
             }
+            FileError::Frame(fault) => SqlErrorKind::Frame(Arc::clone(fault)),
             FileError::Cancelled => SqlErrorKind::Fragment(FragmentError::Cancelled),
             // A type that names no column of the file contradicts it.
             other => SqlErrorKind::Invalid(Mistake::UndefinedColumn, other.to_string()),

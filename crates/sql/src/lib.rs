@@ -39,9 +39,13 @@ mod text;
 mod write;
 
 pub use catalog::quoted;
+pub use context::Frames;
 pub use eris_exact::text::{VALUE_FORMAT, formatter};
 pub use eris_exact::{Spill, SpillError};
-pub use eris_files::{allow_standard_input, is_within};
+pub use eris_files::{
+    Comparison, Condition, ConditionTest, Frame, FrameBatches, FrameError, FrameFault,
+    FrameFaultKind, allow_standard_input, is_within,
+};
 pub use error::position::Position;
 pub use error::{Mistake, SqlError, SqlErrorKind, SqlState, Violation};
 pub use progress::{Amount, Progress};

@@ -15,8 +15,8 @@
 use eris_files::ReadProgress;
 use eris_fragment::FragmentReport;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How far a statement is. Clones show the same statement; they may be kept beyond its end.
 #[derive(Clone, Debug, Default)]
@@ -38,6 +38,8 @@ pub struct Amount {
 struct ProgressState {
     /// Held for no longer than it takes to add a scan or to copy the list.
     scans: Mutex<Vec<Arc<Scanning>>>,
+    /// Whether there are any: most statements are lookups.
+    has_scans: AtomicBool,
     files: ReadProgress,
     rows_written: AtomicU64,
 }
@@ -46,7 +48,17 @@ struct ProgressState {
 #[derive(Default)]
 pub(crate) struct Scanning {
     rows: u64,
-    done: OnceLock<Done>,
+    done: Mutex<ScanState>,
+}
+
+/// How far a scan is, and who knows.
+#[derive(Default)]
+enum ScanState {
+    #[default]
+    Planned,
+    Running(Done),
+    /// With so many rows done. What it was told by is not kept: that knows the whole plan.
+    Ended(u64),
 }
 
 type ReadReport = Arc<dyn Fn() -> FragmentReport + Send + Sync>;
@@ -94,11 +106,22 @@ impl Progress {
     pub(crate) fn expect_scan(&self, rows: u64) -> Arc<Scanning> {
         let scan = Arc::new(Scanning {
             rows,
-            done: OnceLock::new(),
+            done: Mutex::default(),
         });
+        self.0.has_scans.store(true, Ordering::Relaxed);
         let mut scans = self.0.scans.lock().unwrap_or_else(PoisonError::into_inner);
         scans.push(Arc::clone(&scan));
         scan
+    }
+
+    /// The statement has ended: scans tell from now on how far they came.
+    pub(crate) fn end(&self) {
+        if !self.0.has_scans.load(Ordering::Relaxed) {
+            return;
+        }
+        let scans = self.0.scans.lock().unwrap_or_else(PoisonError::into_inner);
+        let scans: Vec<_> = scans.clone();
+        scans.iter().for_each(|scan| scan.end());
     }
 
     /// What readers of files tell.
@@ -132,17 +155,34 @@ impl Scanning {
 
     /// It has begun, and this many of its rows are done whenever somebody asks. It begins once.
     pub fn counts(&self, done: Done) {
-        let first = self.done.set(done);
-        debug_assert!(first.is_ok(), "a scan begins once");
+        let mut state = self.state();
+        debug_assert!(matches!(*state, ScanState::Planned), "a scan begins once");
+        *state = ScanState::Running(done);
+    }
+
+    fn end(&self) {
+        let done = self.amount().done;
+        // What it was told by is dropped without the lock.
+        let before = std::mem::replace(&mut *self.state(), ScanState::Ended(done));
+        drop(before);
     }
 
     fn amount(&self) -> Amount {
-        let done = self.done.get().map_or(0, |done| done());
+        let told = match &*self.state() {
+            ScanState::Planned => Err(0),
+            ScanState::Ended(done) => Err(*done),
+            ScanState::Running(done) => Ok(Arc::clone(done)),
+        };
+        let done = told.map_or_else(|done| done, |done| done());
         Amount {
             // A table may have grown since its rows were counted.
             done: self.rows.min(done),
             total: self.rows,
         }
+    }
+
+    fn state(&self) -> MutexGuard<'_, ScanState> {
+        self.done.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -6,6 +6,7 @@ mod explain;
 pub(crate) mod pipeline;
 pub(crate) mod prepare;
 mod prepared;
+mod prepared_rows;
 pub(crate) mod prepared_statement;
 pub(crate) mod relations;
 pub(crate) mod salvage;
@@ -13,13 +14,14 @@ mod serving;
 pub(crate) mod table_rows;
 
 use crate::cancel::CancelToken;
-use crate::context::{SessionData, StatementContext};
-use crate::error::SqlError;
+use crate::context::{Frames, SessionData, StatementContext};
+use crate::error::{SqlError, SqlErrorKind};
 use crate::progress::Progress;
 use crate::running::outcome::Outcome;
 use crate::session::database::Database;
 use crate::session::pipeline::Request;
 use crate::text::statement::{self, Statement};
+use eris_fragment::FragmentError;
 use futures::future::BoxFuture;
 use std::fmt;
 use std::pin::Pin;
@@ -35,6 +37,7 @@ use std::task::{Context, Poll};
 pub struct Session {
     database: Database,
     data: Arc<SessionData>,
+    frames: Option<Arc<dyn Frames>>,
 }
 
 impl Database {
@@ -47,7 +50,22 @@ impl Database {
 impl Session {
     pub(crate) fn new(database: Database) -> Self {
         let data = Arc::new(database.context().new_session());
-        Session { database, data }
+        Session {
+            database,
+            data,
+            frames: None,
+        }
+    }
+
+    /// The same session, whose statements may also read what the calling program has.
+    ///
+    /// A name without a schema means a table or view of the catalogue, and if there is none a frame. A view cannot read
+    /// frames, for it outlives them.
+    pub fn with_frames(&self, frames: Arc<dyn Frames>) -> Session {
+        Session {
+            frames: Some(frames),
+            ..self.clone()
+        }
     }
 
     /// The statements of a script.
@@ -82,7 +100,8 @@ impl Session {
 
     /// For a statement that begins now.
     pub(crate) fn context(&self) -> StatementContext {
-        self.database.context().of_session(&self.data)
+        let context = self.database.context().of_session(&self.data);
+        context.with_frames(self.frames.clone())
     }
 
     /// What it remembers.
@@ -127,6 +146,13 @@ impl Canceller {
     /// are of no use and should be dropped. `false`: it takes effect, or has, and its future will tell how.
     pub fn cancel(&self) -> bool {
         self.0.cancel()
+    }
+
+    /// The same for whoever does not hold the future or the rows: who waits for these gets the error that it was
+    /// cancelled. `false`: it takes effect, or has.
+    pub fn stop(&self) -> bool {
+        self.0
+            .stop(SqlErrorKind::Fragment(FragmentError::Cancelled))
     }
 }
 

@@ -50,12 +50,16 @@ impl Dialect for ErisDialect {
         Ok(option.map(|option| Ok(Some(option))))
     }
 
+    /// A question mark is a parameter, also right behind an operator.
+    fn is_custom_operator_part(&self, ch: char) -> bool {
+        ch != '?' && POSTGRES.is_custom_operator_part(ch)
+    }
+
     as_postgres! {
         identifier_quote_style(identifier: &str) -> Option<char>;
         is_delimited_identifier_start(ch: char) -> bool;
         is_identifier_start(ch: char) -> bool;
         is_identifier_part(ch: char) -> bool;
-        is_custom_operator_part(ch: char) -> bool;
         is_reserved_for_identifier(keyword: Keyword) -> bool;
         get_next_precedence(parser: &Parser) -> Option<Result<u8, ParserError>>;
         prec_value(precedence: Precedence) -> u8;
@@ -76,7 +80,6 @@ impl Dialect for ErisDialect {
         supports_string_escape_constant() -> bool;
         supports_numeric_literal_underscores() -> bool;
         supports_array_typedef_with_brackets() -> bool;
-        supports_geometric_types() -> bool;
         supports_set_names() -> bool;
         supports_alter_column_type_using() -> bool;
         supports_notnull_operator() -> bool;

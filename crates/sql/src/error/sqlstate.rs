@@ -9,7 +9,7 @@
 use super::SqlErrorKind;
 use datafusion::arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
-use eris_files::FileFaultKind;
+use eris_files::{FileFaultKind, FrameFaultKind};
 use eris_fragment::FragmentError;
 use eris_home::HomeError;
 use std::error::Error;
@@ -287,6 +287,7 @@ impl SqlErrorKind {
             SqlErrorKind::Invalid(mistake, _) => mistake.sqlstate(),
             SqlErrorKind::Constraint(violation, _) => violation.sqlstate(),
             SqlErrorKind::File { sqlstate, .. } => *sqlstate,
+            SqlErrorKind::Frame(fault) => of_frame(fault.kind()),
             SqlErrorKind::Spill { .. } => SqlState("53100"),
             SqlErrorKind::Fragment(error) => of_fragment(error),
             SqlErrorKind::Home(error) => of_home(error),
@@ -294,6 +295,18 @@ impl SqlErrorKind {
             SqlErrorKind::Timeout(_) | SqlErrorKind::Killed(_) => QUERY_CANCELED,
             SqlErrorKind::Internal(_) => INTERNAL_ERROR,
         }
+    }
+}
+
+fn of_frame(fault: &FrameFaultKind) -> SqlState {
+    match fault {
+        // PostgreSQL's external_routine_exception.
+        FrameFaultKind::Raised(_) => SqlState("38000"),
+        FrameFaultKind::UnknownType(_) => SqlState("0A000"),
+        FrameFaultKind::DoubledColumn => Mistake::DuplicateColumn.sqlstate(),
+        FrameFaultKind::NoColumns => Mistake::InvalidTableDefinition.sqlstate(),
+        FrameFaultKind::NoDate => Mistake::DatetimeOverflow.sqlstate(),
+        _ => DATA_EXCEPTION,
     }
 }
 

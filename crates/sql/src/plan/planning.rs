@@ -107,7 +107,7 @@ pub(crate) async fn logical_at(
     let tree = PlannedStatement::Statement(Box::new(ast::Statement::Query(Box::new(query))));
     let mut state = names.state();
     state.mark_start_execution();
-    check_names(context, &tree, &state, names, statement)?;
+    check_names(context, &tree, &state, names, statement).await?;
     let logical = eris_exact::plan_statement(&state, tree).await;
     let logical = logical.map_err(|error| planning_error(error, statement, &state))?;
     Ok((state, logical, headers))
@@ -219,11 +219,15 @@ fn metered(context: &StatementContext, query: &Arc<Query>) -> Arc<RuntimeEnv> {
     })
 }
 
+/// For who defines something by a frame, which will not be there any more.
+const KEEP_FRAME: &str =
+    "what only the program has ends with the statement: CREATE TABLE … AS keeps its rows";
+
 /// The tables, views and files that a query names.
 ///
 /// # Errors
 /// A name leads to nothing: its place, and the name that was probably meant.
-pub(crate) fn check_names(
+pub(crate) async fn check_names(
     context: &StatementContext,
     tree: &PlannedStatement,
     state: &SessionState,
@@ -242,6 +246,9 @@ pub(crate) fn check_names(
             found.push(name);
             continue;
         }
+        if reference.schema().is_none() && names.frame(reference.table()).await?.is_some() {
+            continue;
+        }
         let PlannedStatement::Statement(tree) = tree else {
             continue;
         };
@@ -249,13 +256,25 @@ pub(crate) fn check_names(
             Some(last) if last == name.name => ControlFlow::Break(relation.clone()),
             _ => ControlFlow::Continue(()),
         });
-        return Err(context.no_relation(
+        let error = context.no_relation(
             "table",
             &name,
             &reference.to_string(),
             place.break_value().as_ref(),
             statement,
-        ));
+        );
+        let is_frame = match context.frames().filter(|_| reference.schema().is_none()) {
+            Some(frames) => {
+                let progress = progress::current();
+                let opened = files::open_frame(reference.table(), frames, &progress).await;
+                opened.is_ok_and(|frame| frame.is_some())
+            }
+            None => false,
+        };
+        return Err(match is_frame {
+            true => error.with_hint(Some(KEEP_FRAME)),
+            false => error,
+        });
     }
     Ok(found)
 }

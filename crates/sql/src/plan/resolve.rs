@@ -1,7 +1,7 @@
 //! Names of tables and views, for one statement: it sees one state of the catalogue, and all its scans one snapshot.
 
 use crate::catalog::{CATALOG, Contents, RelationName, Table, TableOrView, View};
-use crate::context::StatementContext;
+use crate::context::{Frames, StatementContext};
 use crate::error::{Mistake, SqlError};
 use crate::plan::answers::{self, MayRead};
 use crate::plan::files::{self, StatementTables};
@@ -60,6 +60,8 @@ struct ScopeState {
     files: StatementTables,
     /// The types of the plan's parameters.
     parameters: Vec<Type>,
+    /// What the calling program has, unless this is what will be kept.
+    frames: Option<Arc<dyn Frames>>,
 }
 
 impl NameScope {
@@ -80,7 +82,9 @@ impl NameScope {
 
     /// The names of a catalogue as it is about to be.
     pub fn of(contents: &Contents, context: &StatementContext) -> Self {
-        NameScope::on(Arc::new(contents.clone()), context.hold(), context)
+        // What is defined with these names outlives the statement.
+        let context = context.clone().with_frames(None);
+        NameScope::on(Arc::new(contents.clone()), context.hold(), &context)
     }
 
     /// The names of these contents.
@@ -95,6 +99,7 @@ impl NameScope {
             within: Vec::new(),
             files: StatementTables::new(),
             parameters: Vec::new(),
+            frames: context.frames().cloned(),
         }))
     }
 
@@ -148,6 +153,7 @@ impl NameScope {
             within,
             files,
             parameters: Vec::new(),
+            frames: None,
         })))
     }
 
@@ -241,6 +247,20 @@ impl NameScope {
             || self.0.files.contains_key(&name.name)
             || is_file_name(&name.name)
             || system::has(&name.schema, &name.name)
+    }
+
+    /// What the calling program has under this name.
+    ///
+    /// # Errors
+    /// It is no relation, or looking for it failed.
+    pub async fn frame(
+        &self,
+        name: &str,
+    ) -> std::result::Result<Option<Arc<dyn TableProvider>>, SqlError> {
+        match &self.0.frames {
+            Some(frames) => files::open_frame(name, frames, &self.0.progress).await,
+            None => Ok(None),
+        }
     }
 
     /// A table's rows at this statement's snapshot, for a plan with parameters of these types.
@@ -401,6 +421,14 @@ impl SchemaProvider for SchemaNames {
                 } = &*self.names.0;
                 let opened = files::open(name, context.state(), progress).await;
                 Ok(Some(opened?))
+            }
+            None if self
+                .schema
+                .as_deref()
+                .is_none_or(|schema| schema == self.names.0.current_schema) =>
+            {
+                let found = self.names.frame(name).await;
+                found.map_err(SqlError::into_datafusion)
             }
             None => Ok(None),
         }

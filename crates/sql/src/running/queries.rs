@@ -54,7 +54,9 @@ pub(crate) struct Query {
 struct Ended {
     query: Arc<Query>,
     elapsed: Duration,
-    error: Option<SqlError>,
+    /// How, and why if it has failed: as text, for an error may hold what belongs to the calling program.
+    state: &'static str,
+    error: Option<String>,
 }
 
 /// A statement for `eris.queries`.
@@ -110,12 +112,8 @@ impl Queries {
     pub fn rows(&self) -> Vec<QueryRow> {
         let state = self.state();
         let ended = state.recent.iter().map(|ended| {
-            let (state, error) = match &ended.error {
-                None => ("finished", None),
-                Some(error) if error.is_cancelled() => ("cancelled", None),
-                Some(error) => ("failed", Some(error.kind().to_string())),
-            };
-            ended.query.row(state, ended.elapsed, error)
+            let error = ended.error.clone();
+            ended.query.row(ended.state, ended.elapsed, error)
         });
         let running = state.running.values();
         let running = running.map(|query| query.row("running", query.began.elapsed(), None));
@@ -197,6 +195,12 @@ pub(crate) struct Running {
 impl Running {
     /// The statement has ended. Later calls change nothing.
     pub fn end(&self, error: Option<SqlError>) {
+        let (how, error) = match error {
+            None => ("finished", None),
+            Some(error) if error.is_cancelled() => ("cancelled", None),
+            Some(error) => ("failed", Some(error.kind().to_string())),
+        };
+        self.query.progress.end();
         let mut state = self.queries.state();
         if state.running.remove(&self.query.id).is_some() {
             if state.recent.len() == RECENT {
@@ -205,6 +209,7 @@ impl Running {
             state.recent.push_back(Ended {
                 query: Arc::clone(&self.query),
                 elapsed: self.query.began.elapsed(),
+                state: how,
                 error,
             });
         }

@@ -16,6 +16,7 @@
 
 use super::dispatch;
 use super::prepared::Prepared;
+use super::prepared_rows;
 use crate::cancel;
 use crate::context::StatementContext;
 use crate::error::SqlError;
@@ -41,6 +42,10 @@ pub(crate) enum Request {
         prepared: Arc<Prepared>,
         values: Vec<Parameter>,
     },
+    PreparedRows {
+        prepared: Arc<Prepared>,
+        rows: Vec<Vec<Parameter>>,
+    },
 }
 
 /// What a text is.
@@ -62,6 +67,15 @@ pub(crate) async fn begin(
     found: Result<Short, NotShort>,
 ) -> Result<Begun, SqlError> {
     let statement = request.statement();
+    if let Request::PreparedRows { prepared, rows } = request {
+        return match prepared_rows::tree(context, prepared, rows)? {
+            Some((context, tree)) => dispatch::begin_tree(&context, tree, statement).await,
+            None => Ok(Begun::Count {
+                rows: 0,
+                tag: "INSERT",
+            }),
+        };
+    }
     let attempt = match found {
         Ok(short) => short.run(context, &cancel::current()).await?,
         Err(reason) => Err(reason),
@@ -122,14 +136,18 @@ impl Request {
     pub fn shown(&self) -> Arc<str> {
         match self {
             Request::Text { statement, .. } => shortened(statement.text()),
-            Request::Prepared { prepared, .. } => Arc::clone(prepared.shown()),
+            Request::Prepared { prepared, .. } | Request::PreparedRows { prepared, .. } => {
+                Arc::clone(prepared.shown())
+            }
         }
     }
 
     fn statement(&self) -> &Statement {
         match self {
             Request::Text { statement, .. } => statement,
-            Request::Prepared { prepared, .. } => prepared.statement(),
+            Request::Prepared { prepared, .. } | Request::PreparedRows { prepared, .. } => {
+                prepared.statement()
+            }
         }
     }
 
@@ -140,13 +158,14 @@ impl Request {
                 Err(reason) => Err(*reason),
             },
             Request::Prepared { prepared, values } => prepared.asked(values),
+            Request::PreparedRows { .. } => Err(NotShort::ValueCount),
         }
     }
 
     fn parse(&self) -> Result<Parsed<'_>, SqlError> {
         let statement = match self {
             Request::Text { statement, .. } => statement,
-            Request::Prepared { prepared, .. } => {
+            Request::Prepared { prepared, .. } | Request::PreparedRows { prepared, .. } => {
                 return Ok(Parsed::Tree(Cow::Borrowed(prepared.tree())));
             }
         };
@@ -165,7 +184,7 @@ impl Request {
     /// The tree with constants only.
     fn with_values(&self, tree: Cow<'_, ast::Statement>) -> Result<ast::Statement, SqlError> {
         match self {
-            Request::Text { .. } => Ok(tree.into_owned()),
+            Request::Text { .. } | Request::PreparedRows { .. } => Ok(tree.into_owned()),
             Request::Prepared { prepared, values } => prepared.bind(values),
         }
     }

@@ -122,6 +122,24 @@ impl Prepared {
         &self.tree
     }
 
+    /// The names of its parameters, as they are written.
+    pub fn parameter_names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// The type of the parameter at a position, if it is known.
+    pub fn parameter_type(&self, position: usize) -> Option<&DataType> {
+        self.parameters[position].data_type.as_ref()
+    }
+
+    /// A value for the parameter at a position, as it stands in the statement.
+    ///
+    /// # Errors
+    /// It does not fit.
+    pub fn fitted(&self, position: usize, value: &Parameter) -> Result<Parameter, SqlError> {
+        self.parameters[position].fitted(value)
+    }
+
     /// How many parameters it has.
     pub fn parameter_count(&self) -> usize {
         self.parameters.len()
@@ -201,17 +219,21 @@ impl NamedStatement for Prepared {
 
 impl ParameterSlot {
     fn literal(&self, value: &Parameter) -> Result<Expr, SqlError> {
+        self.fitted(value)?.literal()
+    }
+
+    fn fitted(&self, value: &Parameter) -> Result<Parameter, SqlError> {
         let Some(data_type) = &self.data_type else {
-            return value.literal();
+            return Ok(value.clone());
         };
         if self.declared || value.is_null() {
-            return value.cast(data_type, &self.name)?.literal();
+            return value.cast(data_type, &self.name);
         }
         // What was found out is no restriction: a value is what it would be if it were written there.
         match (class(data_type), class(&value.data_type())) {
-            (ParameterClass::Text, _) => value.literal(),
-            (_, ParameterClass::Text) => value.cast(data_type, &self.name)?.literal(),
-            (wanted, given) if wanted == given => value.literal(),
+            (ParameterClass::Text, _) => Ok(value.clone()),
+            (_, ParameterClass::Text) => value.cast(data_type, &self.name),
+            (wanted, given) if wanted == given => Ok(value.clone()),
             _ => Err(SqlError::invalid(
                 Mistake::DatatypeMismatch,
                 format!(
@@ -341,7 +363,9 @@ async fn infer_query(
             let types = plan.get_parameter_types();
             let types = types.map_err(SqlError::from_datafusion)?;
             for slot in parameters {
-                slot.data_type = types.get(&slot.name).cloned().flatten();
+                let known = types.get(&slot.name).cloned().flatten();
+                // Where nothing says what it is, DataFusion takes it for NULL.
+                slot.data_type = known.filter(|known| *known != DataType::Null);
             }
             Ok(())
         }

@@ -2,6 +2,7 @@
 
 use super::pipeline::Request;
 use super::prepared::Prepared;
+use super::prepared_rows;
 use super::{Running, Session};
 use crate::context::NamedStatement;
 use crate::error::SqlError;
@@ -32,6 +33,28 @@ impl PreparedStatement {
             prepared: Arc::clone(&self.prepared),
             values: values.to_vec(),
         })
+    }
+
+    /// Executes an INSERT of VALUES with many rows, given by a list of values for each: one statement, all rows or
+    /// none.
+    ///
+    /// # Errors
+    /// As [`PreparedStatement::execute`]; also a statement that is [no such INSERT](Self::is_insert_of_values).
+    pub fn execute_many(&self, rows: Vec<Vec<Parameter>>) -> Running<'_> {
+        self.session.run(Request::PreparedRows {
+            prepared: Arc::clone(&self.prepared),
+            rows,
+        })
+    }
+
+    /// Whether it is an INSERT of VALUES with one row.
+    pub fn is_insert_of_values(&self) -> bool {
+        prepared_rows::values_of(self.prepared.tree()).is_some()
+    }
+
+    /// The names of its parameters as they are written: `$1` to the greatest number, or names as they come.
+    pub fn parameter_names(&self) -> &[String] {
+        self.prepared.parameter_names()
     }
 
     /// SQL's names of the types of its parameters; `None` where any will do.

@@ -3,7 +3,7 @@
 mod alone;
 
 use crate::cancel::{CancelToken, STATEMENT};
-use crate::catalog::{Table, TableOrView};
+use crate::catalog::{Contents, Table, TableOrView};
 use crate::context::StatementContext;
 use crate::error::{Mistake, SqlError};
 use crate::running::query::Task;
@@ -15,9 +15,9 @@ use crate::write::references::{Affected, Effect, Parents};
 use crate::write::row_rules::RowRules;
 use crate::write::targets;
 use crate::write::unique_keys::UniqueKeys;
-use datafusion::arrow::array::{Array, ArrayRef};
+use datafusion::arrow::array::{Array, ArrayRef, new_null_array};
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::arrow::record_batch::RecordBatch;
 use eris_home::{Found, KeyBounds, Newest, RowClient};
 use eris_types::{ColumnId, RowId};
@@ -26,7 +26,7 @@ use std::any::Any;
 use std::collections::HashSet;
 use std::fmt;
 use std::ops::Bound;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use tokio::sync::oneshot;
 
 /// A way to the rows of one table with a PRIMARY KEY. Made by [`Session::rows`](crate::Session::rows).
@@ -75,6 +75,8 @@ pub struct TableRows {
     uniques: UniqueKeys,
     /// None where the home has no way to single rows.
     rows: Option<Box<dyn RowClient>>,
+    /// The contents of the catalogue in which it was last seen that the table is what its name leads to.
+    seen: Weak<Contents>,
 }
 
 impl Session {
@@ -139,6 +141,7 @@ impl TableRows {
             uniques: UniqueKeys::of(&table),
             table,
             rows,
+            seen: Weak::new(),
         })
     }
 
@@ -157,6 +160,7 @@ impl TableRows {
     /// # Errors
     /// There are no such columns, a value fits no key, or the table was changed or dropped.
     pub async fn get(&mut self, keys: &[ArrayRef], columns: &[&str]) -> Result<Found, SqlError> {
+        self.check_current()?;
         let (keys, columns) = (self.keys(keys)?, self.columns(columns)?);
         self.find(&keys, columns, Newest::Visible).await
     }
@@ -200,6 +204,7 @@ impl TableRows {
         limit: usize,
         columns: &[&str],
     ) -> Result<Vec<RecordBatch>, SqlError> {
+        self.check_current()?;
         let columns = self.columns(columns)?;
         let ranges = ranges.iter();
         let ranges = ranges.map(|(from, to)| Ok((self.bound(*from)?, self.bound(*to)?)));
@@ -351,11 +356,7 @@ impl TableRows {
     /// with this effect may break needs the table alone.
     async fn shared(&mut self, effect: &Effect) -> Result<Option<SharedRight>, SqlError> {
         loop {
-            let contents = self.context.catalog.contents();
-            match contents.get(&self.table.name) {
-                Some(TableOrView::Table(now)) if Arc::ptr_eq(now, &self.table) => {}
-                _ => return Err(self.changed()),
-            }
+            let contents = self.check_current()?;
             let affected = effect.affected(&self.table, &contents);
             let Some(locks) = SharedLocks::of(&self.context, &self.table, &affected)? else {
                 return Ok(None);
@@ -368,6 +369,25 @@ impl TableRows {
                 }
                 return Ok(Some(SharedRight { held, affected }));
             }
+        }
+    }
+
+    /// The contents of the catalogue, in which the table is what its name leads to.
+    ///
+    /// # Errors
+    /// It was changed or dropped.
+    fn check_current(&mut self) -> Result<Arc<Contents>, SqlError> {
+        let contents = self.context.catalog.contents();
+        // Nearly always nothing has changed, and nothing is looked up.
+        if self.seen.as_ptr() == Arc::as_ptr(&contents) {
+            return Ok(contents);
+        }
+        match contents.get(&self.table.name) {
+            Some(TableOrView::Table(now)) if Arc::ptr_eq(now, &self.table) => {
+                self.seen = Arc::downgrade(&contents);
+                Ok(contents)
+            }
+            _ => Err(self.changed()),
         }
     }
 
@@ -403,6 +423,10 @@ impl TableRows {
                 .expect("a key is of the table");
             if column.data_type() == field.data_type() {
                 return Ok(Arc::clone(column));
+            }
+            // No keys, or NULLs, which are none.
+            if *column.data_type() == DataType::Null {
+                return Ok(new_null_array(field.data_type(), column.len()));
             }
             let key = cast(column, field.data_type())?;
             let back = cast(&key, column.data_type())?;

@@ -2,7 +2,7 @@
 
 use crate::error::values::mistake_of_string;
 use crate::error::{Mistake, SqlError};
-use datafusion::arrow::array::Array;
+use datafusion::arrow::array::{Array, ArrayRef};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::sql::sqlparser::ast::{self, UnaryOperator, Value};
@@ -30,6 +30,21 @@ impl Parameter {
     pub fn of_array(array: &dyn Array, row: usize) -> Result<Parameter, SqlError> {
         let value = ScalarValue::try_from_array(array, row).map_err(SqlError::from_datafusion)?;
         let parameter = Parameter(value);
+        parameter.literal()?;
+        Ok(parameter)
+    }
+
+    /// A list of values, for `= ANY($1)` and its like.
+    ///
+    /// # Errors
+    /// A type that no parameter can have.
+    pub fn list(items: &ArrayRef) -> Result<Parameter, SqlError> {
+        let values = (0..items.len()).map(|row| ScalarValue::try_from_array(items, row));
+        let values = values
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(SqlError::from_datafusion)?;
+        let list = ScalarValue::new_list_nullable(&values, items.data_type());
+        let parameter = Parameter(ScalarValue::List(list));
         parameter.literal()?;
         Ok(parameter)
     }
@@ -126,6 +141,29 @@ impl Parameter {
             | ScalarValue::LargeUtf8(Some(text))
             | ScalarValue::Utf8View(Some(text)) => {
                 ast::Expr::value(Value::SingleQuotedString(text.clone()))
+            }
+            ScalarValue::List(list) => {
+                let items = list.value(0);
+                let literals =
+                    (0..items.len()).map(|row| Parameter::of_array(&items, row)?.literal());
+                let array = ast::Expr::Array(ast::Array {
+                    elem: literals.collect::<Result<_, _>>()?,
+                    named: true,
+                });
+                if *items.data_type() == DataType::Null {
+                    return Ok(array);
+                }
+                // The list may have no values, or only NULLs.
+                ast::Expr::Cast {
+                    kind: ast::CastKind::Cast,
+                    expr: Box::new(array),
+                    data_type: ast::DataType::Array(ast::ArrayElemTypeDef::SquareBracket(
+                        Box::new(written(items.data_type())?),
+                        None,
+                    )),
+                    array: false,
+                    format: None,
+                }
             }
             value => {
                 let content = match value.is_null() {

@@ -119,7 +119,7 @@ fn tokens(statement: &Statement) -> Result<Vec<TokenWithSpan>, SqlError> {
         })?;
     let mut parameters = 0;
     for token in &mut tokens {
-        if token.token == Token::Question {
+        if matches!(&token.token, Token::Placeholder(name) if name == "?") {
             parameters += 1;
             token.token = Token::Placeholder(format!("${parameters}"));
         }

@@ -12,6 +12,7 @@ mod file_kinds;
 mod file_rows;
 mod files;
 mod formats;
+mod frames;
 mod indexes;
 mod introspection;
 #[path = "../keeping_home/mod.rs"]
@@ -20,6 +21,7 @@ mod killed;
 mod macros;
 mod memory;
 mod on_disk;
+mod parameters;
 mod race;
 mod read_only;
 mod references;

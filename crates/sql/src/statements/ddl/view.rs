@@ -59,7 +59,7 @@ pub(super) async fn create(
     let headers = rewrite(&mut query)?;
     let query = ast::Statement::Query(query);
     let tree = PlannedStatement::Statement(Box::new(query));
-    let found = planning::check_names(context, &tree, &state, &names, statement)?;
+    let found = planning::check_names(context, &tree, &state, &names, statement).await?;
     let mut reads = Vec::new();
     for name in found {
         let columns = match change.get(&name) {
