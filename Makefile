@@ -1,8 +1,8 @@
 # The whole interface of the project. `make` lists it.
 #
-# Everything that is built or downloaded lies outside the checkout, under ERIS_CACHE, and is built once: every recipe
-# uses the release profile, the whole workspace and the same features, so that no recipe rebuilds another's
-# dependencies.
+# Everything that is built or downloaded lies outside the checkout, under ERIS_CACHE, but for the wheels in dist/. It is
+# built once: every recipe uses the release profile, the whole workspace and the same features, so that no recipe
+# rebuilds another's dependencies.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -22,15 +22,29 @@ SSB ?=
 DURABILITY ?=
 DEMO ?= --breakdown
 NUMA ?=
+# Of the wheel; `dist` for one that is published.
+PROFILE ?= release
+BENCH ?=
+# What the module is tested with; one wheel is for all from 3.11 on.
+PYTHON ?= python3
 # Targets of `make fuzz`, as crate/target.
 FUZZ ?= index/art column/form log/chunk_files fragment/wire sql/sql sql/csv sql/json sql/parquet sql/arrow
 FUZZ_SECONDS ?= 60
 ERIS := $(CARGO_TARGET_DIR)/release/eris
 RIVALS := $(ERIS_CACHE)/target-rivals/release/rivals
+# The Python module has an allocator with features of its own: a cargo call builds it, or all the rest
+# (docs/decisions/0001, docs/decisions/0038).
+WORKSPACE := --workspace --exclude eris-python
+MODULE := crates/python
+PYTHON_SOURCES := $(MODULE)/python examples/python $(addprefix tests/python/,bare.py pages.py stubs.py test_beside.py)
 # The parts of `make test`; how long each took, and what it printed if it may be skipped.
-TESTS := check test-rust test-shell test-walk test-loom test-numa test-oracle
+TESTS := check test-rust test-shell test-walk test-loom test-numa test-oracle test-python
 NOTES := $(ERIS_CACHE)/test
 VENV := $(ERIS_CACHE)/venv
+# What the module is tested with, what builds it, and nothing.
+PYTHON_VENV := $(ERIS_CACHE)/venv-$(notdir $(PYTHON))
+MATURIN_VENV := $(ERIS_CACHE)/venv-maturin
+BARE_VENV := $(ERIS_CACHE)/venv-bare
 RESULTS := bench/results/$(shell date +%F)-$(shell uname -n)
 
 # Sources that the workspace does not hold: fuzz targets, and what Eris's indexes are compared with.
@@ -54,11 +68,18 @@ demo: build ## build, then generate, load and run the Star Schema Benchmark (SCA
 
 .PHONY: build
 build: cargo ## build target/release/eris and everything that the tests share
-	cargo build --release --workspace
+	cargo build --release $(WORKSPACE)
 
 .PHONY: install
 install: build ## copy the binary, stripped, to ~/.local/bin (or PREFIX/bin)
 	install -Dm755 --strip $(ERIS) $(or $(PREFIX),$(HOME)/.local)/bin/eris
+
+.PHONY: wheel
+wheel: cargo $(MATURIN_VENV)/.ready ## the Python module as a wheel and as a source distribution, in dist/ (PROFILE=dist: smaller, but all is compiled anew)
+	rm -f dist/eris_db-*
+	$(MATURIN_VENV)/bin/maturin build --quiet --locked --profile $(PROFILE) --manifest-path $(MODULE)/Cargo.toml --out dist
+	$(MATURIN_VENV)/bin/maturin sdist --manifest-path $(MODULE)/Cargo.toml --out dist
+	@ls -l dist
 
 # ---- proof -----------------------------------------------------------------------------------------------------------
 
@@ -83,6 +104,7 @@ check: cargo ## formatting, layers, style, licences and documents (seconds)
 	tools/check-deps
 	tools/check-docs
 
+# With the module: nothing is checked twice, and the C part of mimalloc that this compiles is the wheel's.
 .PHONY: lint
 lint: cargo doc ## clippy over all targets and the documentation, warnings denied
 	cargo clippy --release --workspace --all-targets -- -D warnings
@@ -93,7 +115,7 @@ doc: cargo ## the documentation of all crates, private items too, warnings denie
 
 .PHONY: test-rust
 test-rust: cargo ## unit, property, simulation, SQL logic and command line tests
-	cargo test --release --workspace
+	cargo test --release $(WORKSPACE)
 
 .PHONY: test-shell
 test-shell: build ## the interactive prompt, on a pseudo-terminal
@@ -106,8 +128,8 @@ test-walk: build ## the commands that README, walk and manual show, outputs comp
 
 .PHONY: test-crash
 test-crash: cargo ## kill a process 200 times while eight sessions write, and crash 10,000 simulated disks
-	ERIS_CYCLES=200 cargo test --release --workspace --test database killed::what -- --nocapture
-	ERIS_SEEDS=10000 cargo test --release --workspace --lib simulations::crashes
+	ERIS_CYCLES=200 cargo test --release $(WORKSPACE) --test database killed::what -- --nocapture
+	ERIS_SEEDS=10000 cargo test --release $(WORKSPACE) --lib simulations::crashes
 
 .PHONY: test-loom
 test-loom: cargo ## every interleaving of the latch-free protocols, within loom's bounds
@@ -138,6 +160,34 @@ test-oracle: build ## the same data and queries in DuckDB, results compared
 	    "it takes python3-venv and PyPI" | tee $(NOTES)/oracle.log; \
 	fi
 
+.PHONY: test-python
+test-python: cargo ## the Python module: its wheel where nothing else is, tests, documents, notebook, types and form (PYTHON=python3.13)
+	@mkdir -p $(NOTES) && rm -f $(NOTES)/python.log
+	@if $(MAKE) $(MATURIN_VENV)/.ready $(PYTHON_VENV)/.ready; then \
+	  $(MAKE) wheel; \
+	  $(MAKE) check-python; \
+	elif [ "$(CI)" = true ]; then \
+	  echo "test-python: Python packages could not be installed"; exit 1; \
+	else \
+	  echo "SKIPPED: tests of the Python module, for its packages could not be installed:" \
+	    "it takes python3-venv and PyPI" | tee $(NOTES)/python.log; \
+	fi
+
+.PHONY: check-python
+check-python: $(PYTHON_VENV)/.ready
+	$(PYTHON) -m venv --clear $(BARE_VENV)
+	$(BARE_VENV)/bin/pip install --quiet --disable-pip-version-check --no-index dist/eris_db-*.whl
+	$(BARE_VENV)/bin/python tests/python/bare.py
+	$(PYTHON_VENV)/bin/pip install --quiet --disable-pip-version-check --no-index --force-reinstall dist/eris_db-*.whl
+	$(PYTHON_VENV)/bin/abi3audit --strict dist/eris_db-*.whl
+	$(PYTHON_VENV)/bin/ruff check --config $(MODULE)/pyproject.toml $(PYTHON_SOURCES)
+	$(PYTHON_VENV)/bin/ruff format --check --config $(MODULE)/pyproject.toml $(PYTHON_SOURCES)
+	$(PYTHON_VENV)/bin/stubtest --mypy-config-file $(MODULE)/pyproject.toml eris_db
+	$(PYTHON_VENV)/bin/python tests/python/stubs.py
+	$(PYTHON_VENV)/bin/basedpyright --project examples/python --pythonpath $(PYTHON_VENV)/bin/python
+	ERIS_CACHE=$(ERIS_CACHE) CI=$(CI) $(PYTHON_VENV)/bin/python -u tests/python/pages.py | tee $(NOTES)/pages.log
+	ERIS_CACHE=$(ERIS_CACHE) CI=$(CI) $(PYTHON_VENV)/bin/python -m pytest -q tests/python
+
 .PHONY: fuzz
 fuzz: cargo ## inputs chosen by coverage: index, stored forms, chunk files, fragments, SQL text, files (a minute each; FUZZ=sql/csv FUZZ_SECONDS=600; needs cargo-fuzz)
 	@for target in $(FUZZ); do \
@@ -150,7 +200,7 @@ fuzz: cargo ## inputs chosen by coverage: index, stored forms, chunk files, frag
 
 .PHONY: slt
 slt: cargo ## run sqllogictest files of other databases: make slt FILES="select1.test dir" [SLT=--verbose]
-	cargo build --release --workspace --example slt
+	cargo build --release $(WORKSPACE) --example slt
 	$(CARGO_TARGET_DIR)/release/examples/slt $(SLT) $(FILES)
 
 .PHONY: test-memory
@@ -159,7 +209,7 @@ test-memory: build ## statements that try to grow, beside the limit of memory (t
 
 .PHONY: nightly
 nightly: cargo ## the long version: 10,000 seeds, ten minutes of torture, Miri, fuzzing, scale 3 against the oracle
-	PROPTEST_CASES=10000 ERIS_SEEDS=10000 ERIS_CYCLES=200 ERIS_TORTURE_SECONDS=600 cargo test --release --workspace
+	PROPTEST_CASES=10000 ERIS_SEEDS=10000 ERIS_CYCLES=200 ERIS_TORTURE_SECONDS=600 cargo test --release $(WORKSPACE)
 	rustup toolchain install nightly --profile minimal --component miri --component rust-src
 	CARGO_TARGET_DIR=$(ERIS_CACHE)/target-miri PROPTEST_CASES=4 MIRIFLAGS=-Zmiri-disable-isolation \
 	  cargo +nightly miri test $(MIRI_CRATES:%=-p eris-%) --lib
@@ -170,12 +220,16 @@ nightly: cargo ## the long version: 10,000 seeds, ten minutes of torture, Miri, 
 	cargo install --locked --root $(ERIS_CACHE)/tools cargo-fuzz cargo-deny
 	PATH=$(ERIS_CACHE)/tools/bin:$$PATH cargo deny check licenses bans sources
 	PATH=$(ERIS_CACHE)/tools/bin:$$PATH $(MAKE) fuzz FUZZ_SECONDS=600
+	ERIS_LEAK_CALLS=10000 $(MAKE) test-python
+	PYTHONDEVMODE=1 $(PYTHON_VENV)/bin/python tests/python/torture.py
 	ERIS_ORACLE_SCALE=3 ERIS_ORACLE_SEED=clock $(MAKE) test-oracle
 	$(MAKE) test-memory
+	$(MAKE) test-python
+	PYTHONDEVMODE=1 $(PYTHON_VENV)/bin/python tests/python/torture.py
 
 # ---- measurement -----------------------------------------------------------------------------------------------------
 
-.PHONY: rivals bench-machine bench-route bench-index bench-misses bench-balance bench-moves bench-statement bench-keys bench-atomics bench-placement bench-copy bench-flush bench-chunk-files bench-durability bench-busy bench-sharing bench-pushpull bench-scan bench-chunk bench-together bench-ssb bench-record
+.PHONY: rivals bench-machine bench-route bench-index bench-misses bench-balance bench-moves bench-statement bench-keys bench-atomics bench-placement bench-copy bench-flush bench-chunk-files bench-durability bench-busy bench-sharing bench-pushpull bench-scan bench-chunk bench-together bench-ssb bench-python bench-record
 bench-machine: build ## bandwidths and latencies of this machine
 	$(ERIS) machine
 
@@ -246,6 +300,11 @@ bench-ssb: build venv ## Star Schema Benchmark beside all peers, interleaved (SC
 	test -e $(ERIS_CACHE)/ssb-$(SCALE)/lineorder.parquet || $(ERIS) ssb generate --scale $(SCALE) --out $(ERIS_CACHE)/ssb-$(SCALE)
 	$(VENV)/bin/python bench/ssb.py --data $(ERIS_CACHE)/ssb-$(SCALE) --eris $(ERIS) $(SSB)
 
+bench-python: build wheel $(PYTHON_VENV)/.ready ## the Python module beside DuckDB's and Polars' (minutes; BENCH="--rows 1000000 --only out,in")
+	$(PYTHON_VENV)/bin/pip install --quiet --disable-pip-version-check --no-index --force-reinstall dist/eris_db-*.whl
+	mkdir -p $(RESULTS)
+	ERIS=$(ERIS) $(PYTHON_VENV)/bin/python bench/python.py --output $(RESULTS)/python.json $(BENCH)
+
 bench-record: build rivals ## run all without a peer and keep the raw numbers in bench/results/<date>-<machine>/
 	mkdir -p $(RESULTS)
 	$(ERIS) machine --json > $(RESULTS)/machine.json
@@ -275,11 +334,15 @@ cargo:
 venv: $(VENV)/.ready
 
 $(VENV)/.ready: tests/oracle/requirements.txt
+$(PYTHON_VENV)/.ready: tests/python/requirements.txt tests/python/checkers.txt
+$(MATURIN_VENV)/.ready: $(MODULE)/requirements.txt
+$(PYTHON_VENV)/.ready: INTERPRETER := $(PYTHON)
+$(VENV)/.ready $(PYTHON_VENV)/.ready $(MATURIN_VENV)/.ready:
 	@mkdir -p $(ERIS_CACHE)
-	python3 -m venv $(VENV)
-	$(VENV)/bin/pip install --quiet --disable-pip-version-check -r $<
+	$(or $(INTERPRETER),python3) -m venv $(@D)
+	$(@D)/bin/pip install --quiet --disable-pip-version-check $(^:%=-r %)
 	@touch $@
 
 .PHONY: clean
 clean: ## remove what was built and downloaded
-	rm -rf $(ERIS_CACHE)
+	rm -rf $(ERIS_CACHE) dist

@@ -1,6 +1,5 @@
 //! `eris machine` and `eris bench`: arguments to the benchmarks, their reports to standard output.
 
-use crate::allocator;
 use crate::args::{
     BenchAtomics, BenchBalance, BenchBusy, BenchCommand, BenchCommit, BenchCopy, BenchIndex,
     BenchIndexPart, BenchPushPull, BenchScan, BenchSharing, BenchStatement, MachineCommand,
@@ -290,7 +289,7 @@ const FULL: u64 = 64_000_000;
 fn index(settings: &Settings, bench: &BenchIndex) -> Result<BenchReport, BenchError> {
     if settings.huge_pages != HugePages::Never {
         // What the limit of lookups is measured with takes its memory from the allocator.
-        allocator::use_huge_pages();
+        eris_allocator::use_huge_pages();
     }
     let part = |part: &BenchIndexPart| match part {
         BenchIndexPart::Size => IndexPart::Size,

@@ -8,10 +8,8 @@
 //! text and an exit status. It must not know how a statement is planned or executed, nor hold any logic that another
 //! door would have to repeat.
 
-// The allocator's setting is foreign code; nothing else may be.
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
-mod allocator;
 mod args;
 mod arriving;
 mod benches;
@@ -129,7 +127,7 @@ fn main() -> ExitCode {
 
 fn run(cli: Cli, sources: Vec<Source>) -> Result<(), CliError> {
     let memory = cli.memory.map(|memory| memory.0);
-    allocator::give_back_soon(memory).map_err(CliError::Runtime)?;
+    eris_allocator::give_back_soon(memory).map_err(CliError::Runtime)?;
     let topology = topology(cli.aeus)?;
     let settings = |topology| Settings {
         topology,

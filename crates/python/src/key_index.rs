@@ -1,0 +1,235 @@
+//! Bare indexes: 64-bit keys to 64-bit values, numpy in, numpy out.
+
+use crate::database::Database;
+use crate::error::{data_error, not_pickled, operational_error};
+use crate::import::is_of_numpy;
+use crate::lifetime::OfProcess;
+use crate::opened::OpenDatabase;
+use crate::wait::lock;
+use eris_engine::{EngineError, KeyClient, KeyIndex as EngineIndex};
+use numpy::{IntoPyArray, PyArray1, PyArrayMethods, PyUntypedArrayMethods};
+use pyo3::prelude::*;
+use std::sync::{Arc, Mutex};
+
+/// An index of 64-bit keys to 64-bit values, without rows, types or snapshots. Keys and values are arrays of uint64.
+///
+/// A batch is executed by the workers that own its keys; threads that share an index wait for each other.
+///
+/// >>> import numpy
+/// >>> database = eris_db.Database(memory="512MB", aeus=1)
+/// >>> index = eris_db.KeyIndex(database)
+/// >>> keys = numpy.array([1, 2, 3], dtype=numpy.uint64)
+/// >>> index.put(keys, keys * 2)
+/// 0
+/// >>> index.get(keys)
+/// array([2, 4, 6], dtype=uint64)
+#[pyclass(module = "eris_db", frozen)]
+pub struct KeyIndex {
+    database: Arc<OpenDatabase>,
+    state: OfProcess<Mutex<IndexState>>,
+}
+
+struct IndexState {
+    client: KeyClient,
+    /// Kept, so that its pages are.
+    found: Vec<Option<u64>>,
+    /// Its owners give its memory back when the last one is gone.
+    _index: EngineIndex,
+}
+
+type Numbers<'py> = Bound<'py, PyArray1<u64>>;
+
+#[pymethods]
+impl KeyIndex {
+    /// An empty index. low and high: the keys that are expected, which spreads them evenly over the workers; others are
+    /// taken as well.
+    #[new]
+    #[pyo3(signature = (database, low=0, high=u64::MAX, *, name="index"))]
+    fn new(
+        py: Python<'_>,
+        database: &Bound<'_, Database>,
+        low: u64,
+        high: u64,
+        name: &str,
+    ) -> PyResult<Self> {
+        // Where there is none this says so.
+        py.import("numpy")?;
+        if low > high {
+            return Err(data_error(
+                py,
+                format!("low is {low}, which is above high, {high}"),
+            ));
+        }
+        let database = Arc::clone(database.get().inner());
+        let engine = database.engine(py)?;
+        let index = engine.create_key_index(name, low..=high);
+        let client = index.client().map_err(|error| failed(py, &error))?;
+        Ok(KeyIndex {
+            database,
+            state: OfProcess::new(Mutex::new(IndexState {
+                client,
+                found: Vec::new(),
+                _index: index,
+            })),
+        })
+    }
+
+    /// The values of keys; `default` for those that the index does not have. out: where they go.
+    #[pyo3(signature = (keys, *, default=0, out=None))]
+    fn get<'py>(
+        &self,
+        py: Python<'py>,
+        keys: &Bound<'py, PyAny>,
+        default: u64,
+        out: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Numbers<'py>> {
+        let keys = &numbers(keys, "keys")?;
+        let out = match out {
+            Some(out) => numbers(&out, "out")?,
+            None => PyArray1::<u64>::zeros(py, keys.len(), false),
+        };
+        let readable = keys.try_readonly()?;
+        let keys = readable
+            .as_slice()
+            .map_err(|_| not_contiguous(py, "keys"))?;
+        let mut writable = out.try_readwrite()?;
+        let values = writable
+            .as_slice_mut()
+            .map_err(|_| not_contiguous(py, "out"))?;
+        if values.len() != keys.len() {
+            let text = format!("{} keys, but out has {} places", keys.len(), values.len());
+            return Err(data_error(py, text));
+        }
+        let mut state = lock(py, self.open(py)?)?;
+        let state = &mut *state;
+        let done = py.detach(|| {
+            let IndexState { client, found, .. } = state;
+            found.resize(keys.len(), None);
+            client.get(keys, found)?;
+            for (value, found) in values.iter_mut().zip(found.iter()) {
+                *value = found.unwrap_or(default);
+            }
+            Ok(())
+        });
+        done.map_err(|error| failed(py, &error))?;
+        drop(writable);
+        Ok(out)
+    }
+
+    /// Which of the keys the index has: an array of bool.
+    fn contains<'py>(
+        &self,
+        py: Python<'py>,
+        keys: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyArray1<bool>>> {
+        let keys = numbers(keys, "keys")?;
+        let readable = keys.try_readonly()?;
+        let keys = readable
+            .as_slice()
+            .map_err(|_| not_contiguous(py, "keys"))?;
+        let mut state = lock(py, self.open(py)?)?;
+        let state = &mut *state;
+        let found = py.detach(|| {
+            let IndexState { client, found, .. } = state;
+            found.resize(keys.len(), None);
+            client.get(keys, found)?;
+            Ok(found.iter().map(Option::is_some).collect::<Vec<_>>())
+        });
+        Ok(found.map_err(|error| failed(py, &error))?.into_pyarray(py))
+    }
+
+    /// Puts entries in; of keys that occur twice the last value stays. Returns how many keys were there before.
+    fn put(
+        &self,
+        py: Python<'_>,
+        keys: &Bound<'_, PyAny>,
+        values: &Bound<'_, PyAny>,
+    ) -> PyResult<u64> {
+        let (keys, values) = (numbers(keys, "keys")?, numbers(values, "values")?);
+        let (keys, values) = (keys.try_readonly()?, values.try_readonly()?);
+        let keys = keys.as_slice().map_err(|_| not_contiguous(py, "keys"))?;
+        let values = values
+            .as_slice()
+            .map_err(|_| not_contiguous(py, "values"))?;
+        if values.len() != keys.len() {
+            return Err(data_error(
+                py,
+                format!("{} keys, but {} values", keys.len(), values.len()),
+            ));
+        }
+        let mut state = lock(py, self.open(py)?)?;
+        let state = &mut *state;
+        let replaced = py.detach(|| {
+            let IndexState { client, found, .. } = state;
+            let entries: Vec<(u64, u64)> =
+                keys.iter().copied().zip(values.iter().copied()).collect();
+            found.resize(keys.len(), None);
+            client.put(&entries, found)?;
+            Ok(found.iter().flatten().count() as u64)
+        });
+        replaced.map_err(|error| failed(py, &error))
+    }
+
+    /// Removes keys. Returns how many there were.
+    fn remove(&self, py: Python<'_>, keys: &Bound<'_, PyAny>) -> PyResult<u64> {
+        let keys = numbers(keys, "keys")?;
+        let readable = keys.try_readonly()?;
+        let keys = readable
+            .as_slice()
+            .map_err(|_| not_contiguous(py, "keys"))?;
+        let mut state = lock(py, self.open(py)?)?;
+        let state = &mut *state;
+        let removed = py.detach(|| {
+            let IndexState { client, found, .. } = state;
+            found.resize(keys.len(), None);
+            client.remove(keys, found)?;
+            Ok(found.iter().flatten().count() as u64)
+        });
+        removed.map_err(|error| failed(py, &error))
+    }
+
+    fn __reduce__(slf: &Bound<'_, Self>) -> PyResult<()> {
+        Err(not_pickled(slf.py(), &slf.get_type()))
+    }
+}
+
+impl KeyIndex {
+    fn open(&self, py: Python<'_>) -> PyResult<&Mutex<IndexState>> {
+        self.database.check(py)?;
+        self.state.get(py)
+    }
+}
+
+/// An array of keys or values.
+fn numbers<'py>(given: &Bound<'py, PyAny>, what: &str) -> PyResult<Numbers<'py>> {
+    let py = given.py();
+    if is_of_numpy(given)?
+        && let Ok(numbers) = given.cast::<PyArray1<u64>>()
+    {
+        return Ok(numbers.clone());
+    }
+    let found = match given.getattr("dtype") {
+        Ok(dtype) => format!(
+            "an array of {dtype} with {} dimensions",
+            given.getattr("ndim")?
+        ),
+        Err(_) => format!("a {}", given.get_type().name()?),
+    };
+    Err(data_error(
+        py,
+        format!("{what}: an array of uint64 with one dimension is needed, and this is {found}"),
+    ))
+}
+
+fn not_contiguous(py: Python<'_>, what: &str) -> PyErr {
+    data_error(
+        py,
+        format!(
+            "{what}: the array's values do not lie behind each other; numpy.ascontiguousarray copies them"
+        ),
+    )
+}
+
+fn failed(py: Python<'_>, error: &EngineError) -> PyErr {
+    operational_error(py, error.to_string())
+}

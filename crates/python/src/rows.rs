@@ -1,0 +1,197 @@
+//! Rows of a table by their keys, without SQL: batches in, batches out.
+
+use crate::error::{interface_error, not_pickled, programming_error, sql_error};
+use crate::import;
+use crate::lifetime::{Closed, OfProcess};
+use crate::result::Result as Found;
+use crate::wait::{Signals, lock, wait};
+use arrow_array::{Array, ArrayRef};
+use eris_sql::{Session, TableRows};
+use numpy::IntoPyArray;
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
+use std::ops::Bound as KeyBound;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// A way to the rows of one table with a PRIMARY KEY.
+///
+/// Keys are an array or a list; several columns are a tuple of them. What is read is of one snapshot; what is written
+/// is all visible at once or not at all.
+///
+/// >>> connection = eris_db.connect()
+/// >>> connection.execute("CREATE TABLE t (k BIGINT PRIMARY KEY, v VARCHAR)")
+/// CREATE TABLE
+/// >>> rows = connection.rows("t")
+/// >>> rows.put({"k": [1, 2], "v": ["one", "two"]})
+/// 0
+/// >>> found, of = rows.get([2, 3])
+/// >>> found.fetchall(), of.tolist()
+/// ([(2, 'two')], [0])
+#[pyclass(module = "eris_db", frozen)]
+pub struct Rows {
+    table: String,
+    /// Whether the connection is.
+    closed: Closed,
+    /// Of the connection.
+    has_written: Arc<AtomicBool>,
+    rows: OfProcess<Mutex<TableRows>>,
+}
+
+impl Rows {
+    pub fn of(
+        py: Python<'_>,
+        session: &Session,
+        table: &str,
+        closed: &Closed,
+        has_written: &Arc<AtomicBool>,
+    ) -> PyResult<Self> {
+        let rows = session.rows(table).map_err(|error| sql_error(py, &error))?;
+        Ok(Rows {
+            table: table.to_owned(),
+            closed: closed.clone(),
+            has_written: Arc::clone(has_written),
+            rows: OfProcess::new(Mutex::new(rows)),
+        })
+    }
+
+    fn open(&self, py: Python<'_>) -> PyResult<&Mutex<TableRows>> {
+        let rows = self.rows.get(py)?;
+        match self.closed.is_closed() {
+            true => Err(interface_error(py, "the connection is closed")),
+            false => Ok(rows),
+        }
+    }
+}
+
+/// The columns of keys.
+fn keys(given: &Bound<'_, PyAny>) -> PyResult<Vec<ArrayRef>> {
+    match given.cast::<PyTuple>() {
+        Ok(columns) => columns
+            .iter()
+            .map(|column| import::array(&column))
+            .collect(),
+        Err(_) => Ok(vec![import::array(given)?]),
+    }
+}
+
+#[pymethods]
+impl Rows {
+    /// The rows that have these keys, in the order of the keys: (rows, of). of[i] is the position of the key of row i:
+    /// an array of numpy, or a list where there is no numpy. columns: those that are wanted; all by default.
+    #[pyo3(name = "get", signature = (keys, columns=None))]
+    fn find<'py>(
+        &self,
+        py: Python<'py>,
+        keys: &Bound<'py, PyAny>,
+        columns: Option<Vec<String>>,
+    ) -> PyResult<(Found, Bound<'py, PyAny>)> {
+        let keys = self::keys(keys)?;
+        let mut rows = lock(py, self.open(py)?)?;
+        let names = columns.unwrap_or_else(|| names(&rows));
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let found = wait(py, rows.get(&keys, &names), &mut Signals)?;
+        let found = found.map_err(|error| sql_error(py, &error))?;
+        let of = match py.import("numpy") {
+            Ok(_) => found.of.into_pyarray(py).into_any(),
+            Err(_) => PyList::new(py, found.of)?.into_any(),
+        };
+        Ok((Found::of_batch(found.rows), of))
+    }
+
+    /// Puts rows in: anything with Arrow's interface, a DataFrame, or a dict of arrays. Columns go by their names; one
+    /// that is missing gets its default. Each row replaces the one that has its key. Returns how many were replaced.
+    fn put(&self, py: Python<'_>, batch: &Bound<'_, PyAny>) -> PyResult<u64> {
+        let batch = import::checked_batch(batch)?;
+        let mut rows = lock(py, self.open(py)?)?;
+        let replaced = wait(py, rows.put(&batch), &mut Signals)?;
+        self.has_written.store(true, Ordering::Relaxed);
+        replaced.map_err(|error| sql_error(py, &error))
+    }
+
+    /// Removes the rows that have these keys. Returns how many there were.
+    fn remove(&self, py: Python<'_>, keys: &Bound<'_, PyAny>) -> PyResult<u64> {
+        let keys = self::keys(keys)?;
+        let mut rows = lock(py, self.open(py)?)?;
+        let removed = wait(py, rows.remove(&keys), &mut Signals)?;
+        self.has_written.store(true, Ordering::Relaxed);
+        removed.map_err(|error| sql_error(py, &error))
+    }
+
+    /// For each pair (low, high) the rows whose keys are from low on and below high, in the order of their keys, at
+    /// most so many of each. None is no bound. A key of several columns is a tuple.
+    #[pyo3(signature = (bounds, limit, columns=None))]
+    fn ranges<'py>(
+        &self,
+        py: Python<'py>,
+        bounds: &Bound<'py, PyAny>,
+        limit: usize,
+        columns: Option<Vec<String>>,
+    ) -> PyResult<Vec<Found>> {
+        let pairs = bounds.try_iter()?.map(|pair| {
+            let (low, high): (Bound<'py, PyAny>, Bound<'py, PyAny>) = pair?.extract()?;
+            Ok((bound(&low)?, bound(&high)?))
+        });
+        let pairs = pairs.collect::<PyResult<Vec<_>>>()?;
+        let ranges: Vec<_> = (pairs.iter())
+            .map(|(low, high)| {
+                let low = low
+                    .as_deref()
+                    .map_or(KeyBound::Unbounded, KeyBound::Included);
+                (
+                    low,
+                    high.as_deref()
+                        .map_or(KeyBound::Unbounded, KeyBound::Excluded),
+                )
+            })
+            .collect();
+        let mut rows = lock(py, self.open(py)?)?;
+        let names = columns.unwrap_or_else(|| names(&rows));
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let found = wait(py, rows.ranges(&ranges, limit, &names), &mut Signals)?;
+        let found = found.map_err(|error| sql_error(py, &error))?;
+        Ok(found.into_iter().map(Found::of_batch).collect())
+    }
+
+    /// The names of the key's columns.
+    #[getter]
+    fn key(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        Ok(lock(py, self.open(py)?)?.key().to_vec())
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<eris_db.Rows of {}>", self.table)
+    }
+
+    fn __reduce__(slf: &Bound<'_, Self>) -> PyResult<()> {
+        Err(not_pickled(slf.py(), &slf.get_type()))
+    }
+}
+
+fn names(rows: &TableRows) -> Vec<String> {
+    rows.schema()
+        .fields()
+        .iter()
+        .map(|field| field.name().clone())
+        .collect()
+}
+
+/// A whole key, in arrays of one value.
+fn bound(key: &Bound<'_, PyAny>) -> PyResult<Option<Vec<ArrayRef>>> {
+    if key.is_none() {
+        return Ok(None);
+    }
+    let py = key.py();
+    let columns: Vec<Bound<'_, PyAny>> = match key.cast::<PyTuple>() {
+        Ok(columns) => columns.iter().collect(),
+        Err(_) => vec![key.clone()],
+    };
+    let columns = columns.into_iter().map(|value| {
+        let array = import::array(PyList::new(py, [value])?.as_any())?;
+        match array.len() {
+            1 => Ok(array),
+            _ => Err(programming_error(py, "a bound is one key")),
+        }
+    });
+    columns.collect::<PyResult<Vec<_>>>().map(Some)
+}
