@@ -106,6 +106,38 @@ fn one_client_sees_what_a_btree_map_would_hold() {
     }
 }
 
+/// Parts of so many keys are executed by their AEUs side by side, beside clients with short ones.
+#[test]
+fn long_batches_of_several_clients_are_done_in_full() {
+    const KEYS: u64 = 40_000;
+    for (nodes, cores) in [(1, 1), (1, 2), (4, 2)] {
+        let engine = engine(nodes, cores, 512 << 20);
+        let index = engine.create_key_index("numbers", 0..=4 * KEYS);
+        thread::scope(|scope| {
+            for own in 0..4 {
+                let mut client = index.client().unwrap();
+                scope.spawn(move || {
+                    let mut oracle = BTreeMap::new();
+                    // Keys that others have not, all over the range, and some of them twice.
+                    let all: Vec<u64> = (0..KEYS).map(|i| 4 * (i * 7_919 % KEYS) + own).collect();
+                    let wanted: Vec<u64> = all.iter().chain(&all[..100]).copied().collect();
+                    let put = wanted.iter().map(|key| (*key, key ^ own)).collect();
+                    check(&mut client, &mut oracle, Step::Put(put));
+                    check(&mut client, &mut oracle, Step::Get(wanted.clone()));
+                    check(
+                        &mut client,
+                        &mut oracle,
+                        Step::Remove(wanted[..30_000].to_vec()),
+                    );
+                    check(&mut client, &mut oracle, Step::Get(wanted[..50].to_vec()));
+                    check(&mut client, &mut oracle, Step::Get(wanted));
+                });
+            }
+        });
+        block_on(index.drop()).unwrap();
+    }
+}
+
 /// Several threads, each with keys of its own in every partition, while statements keep the AEUs awake.
 #[test]
 fn clients_do_not_disturb_each_other() {

@@ -1,7 +1,8 @@
 //! One operation's parts, each at an owner and back: in place where the owner is parked, by command otherwise.
 //!
 //! ```text
-//! part ──┬── AEU is parked: its run token is taken, and the part executed in place
+//! part ──┬── one of several long ones: command ─▶ inbox ─▶ answer, so that AEUs work side by side
+//!        ├── AEU is parked: its run token is taken, and the part executed in place
 //!        ├── another client is in it: tried again a moment later
 //!        └── AEU is at work: command ─▶ inbox ─▶ answer
 //! ```
@@ -23,6 +24,8 @@ use std::time::{Duration, Instant};
 /// itself. To wake a thread and be woken by it takes some 20 µs, or 100 of a virtual machine, and it takes its core
 /// from somebody each time.
 const PATIENCE: Duration = Duration::from_micros(100);
+/// Keys of a part that takes longer than it takes to wake its AEU, many times.
+const LONG: usize = 8_192;
 /// Pauses of the processor between two looks at an AEU.
 const PAUSES: usize = 16;
 
@@ -100,11 +103,32 @@ impl<R: RoundTrip> Exchange<R> {
     pub fn begin(&mut self, engine: &Engine, client: &mut Client) {
         self.first = PartId(engine.next_callbacks(self.parts.len() as u64));
         self.open = self.parts.len();
+        self.send_long(client);
         self.execute_in_place(engine, client);
+        self.send(client, |part| part.is_waiting);
+    }
+
+    /// Sends long parts to their AEUs, but for one, which is the client's own share of the work.
+    fn send_long(&mut self, client: &mut Client) {
+        let is_long = |part: &ExchangedPart<R>| {
+            (part.batch.as_ref()).is_some_and(|batch| R::keys(batch) >= LONG)
+        };
+        let mut others = self.parts.iter().filter(|part| is_long(part)).count();
+        if others > 1 {
+            self.send(client, |part| {
+                let sent = is_long(part) && others > 1;
+                others -= usize::from(sent);
+                sent
+            });
+        }
+    }
+
+    fn send(&mut self, client: &mut Client, mut is_sent: impl FnMut(&ExchangedPart<R>) -> bool) {
         for (number, part) in (self.first.0..).zip(&mut self.parts) {
-            if part.is_waiting
+            if is_sent(part)
                 && let Some(batch) = part.batch.take()
             {
+                part.is_waiting = false;
                 client.send(part.aeu, part.object, PartId(number), R::carry(batch));
             }
         }

@@ -8,6 +8,7 @@ use super::message::Message;
 use super::request::Request;
 use super::rows::RowBatch;
 use crate::key_index::batch::KeyBatch;
+use crate::object::keys::Keys;
 
 /// A request that comes back as its own answer, with what was done.
 pub(crate) trait RoundTrip: Message + Request<Callback = PartId> {
@@ -18,6 +19,9 @@ pub(crate) trait RoundTrip: Message + Request<Callback = PartId> {
 
     /// The batch of an answer.
     fn returned(answer: ToClient) -> Option<Box<Self::Batch>>;
+
+    /// How many keys a batch names, as far as that says how long it takes.
+    fn keys(batch: &Self::Batch) -> usize;
 }
 
 impl RoundTrip for ExecuteKeys {
@@ -33,6 +37,10 @@ impl RoundTrip for ExecuteKeys {
             _ => None,
         }
     }
+
+    fn keys(batch: &KeyBatch) -> usize {
+        batch.keys.len() + batch.entries.len()
+    }
 }
 
 impl RoundTrip for ExecuteRows {
@@ -47,5 +55,9 @@ impl RoundTrip for ExecuteRows {
             ToClient::RowsDone(RowsDone(batch)) => Some(batch),
             _ => None,
         }
+    }
+
+    fn keys(batch: &RowBatch) -> usize {
+        batch.operation.keys().map_or(0, Keys::len)
     }
 }
