@@ -13,11 +13,22 @@ thread_local! {
 /// Marks this thread as one that calls Python for a frame.
 pub fn in_frame<T>(work: impl FnOnce() -> T) -> T {
     FRAMES.fetch_add(1, Ordering::SeqCst);
-    let before = IN_FRAME.replace(true);
-    let done = work();
-    IN_FRAME.set(before);
-    FRAMES.fetch_sub(1, Ordering::SeqCst);
-    done
+    let _mark = Mark {
+        before: IN_FRAME.replace(true),
+    };
+    work()
+}
+
+/// Ends with the work, also if that panics: the end of Python would wait for it.
+struct Mark {
+    before: bool,
+}
+
+impl Drop for Mark {
+    fn drop(&mut self) {
+        IN_FRAME.set(self.before);
+        FRAMES.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 /// How many threads call Python for a frame.

@@ -1,12 +1,11 @@
 //! `Connection`: what Python sees of a session. A cursor is a connection with a session of its own.
 
-use crate::error::{not_pickled, not_supported_error, programming_error, sql_error};
+use crate::error::{not_pickled, not_supported_error, programming_error};
 use crate::executor::{Executor, relation};
 use crate::opened::{OpenDatabase, open};
 use crate::result::Result as Answer;
 use crate::rows::Rows;
 use crate::wait::lock;
-use eris_sql::Session;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
@@ -58,16 +57,6 @@ impl Connection {
             array_size: AtomicU64::new(1),
         }
     }
-}
-
-/// The statements of a script, as texts.
-#[pyfunction]
-pub fn split(py: Python<'_>, text: &str) -> PyResult<Vec<String>> {
-    let statements = Session::split(text).map_err(|error| sql_error(py, &error))?;
-    Ok(statements
-        .iter()
-        .map(|statement| statement.text().to_owned())
-        .collect())
 }
 
 #[pymethods]

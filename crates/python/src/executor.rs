@@ -163,12 +163,7 @@ impl Executor {
 
     /// The session, whose statements find what is visible to this caller.
     fn session_of(&self, py: Python<'_>, caller: Option<Py<PyAny>>) -> PyResult<(Session, Lookup)> {
-        let registered = self
-            .registered
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
-        let visible = Arc::new(Visible::new(registered, caller));
+        let visible = Arc::new(Visible::new(self.registered().clone(), caller));
         let session = self
             .check(py)?
             .with_frames(Arc::clone(&visible) as Arc<dyn Frames>);

@@ -43,7 +43,7 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _native {
     #[pymodule_export]
-    use crate::connection::{Connection, split};
+    use crate::connection::Connection;
     #[pymodule_export]
     use crate::database::Database;
     #[pymodule_export]
