@@ -46,7 +46,7 @@ pub enum Comparison {
     GtEq,
 }
 
-/// Constants of IN that are handed on. More of them are tested later as well as there.
+/// Constants of IN that are handed on. A longer list is only tested where the rows arrive.
 const MOST_CONSTANTS: usize = 1_000;
 
 impl Condition {
