@@ -65,8 +65,9 @@ impl Flusher {
         let through = self.writer.step(self.sequencer.applied())?;
         let took = (self.writer.written().groups > groups).then(|| begun.elapsed());
         (self.requests.flushes).add(self.writer.written(), through, took);
-        self.sequencer.set_durable(through);
         self.requests.add_written(self.written() - before);
+        // Last: whoever hears that a commit is durable finds its group counted.
+        self.sequencer.set_durable(through);
         for request in asked {
             // Whoever has given up does not listen.
             match request {
