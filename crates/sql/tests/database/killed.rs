@@ -7,6 +7,7 @@
 //! start the child ─────────────────┘      each statement that is acknowledged: a line
 //! SIGKILL at some moment ◀──── lines ─────┘
 //! open, look: each session's state is that after its last line, or after one statement more
+//! open a backup that was acknowledged: the state of who made it is that behind the statement before
 //! ```
 //!
 //! Which statements a session runs follows from a seed, so both processes know them. `ERIS_CYCLES` says how often the
@@ -22,6 +23,9 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 const SESSIONS: usize = 8;
+/// So many tables of its own a session has at most, and so many events: a cycle takes as long as the one before.
+const MOST_TABLES: usize = 6;
+const MOST_EVENTS: i64 = 200_000;
 /// Where the child finds its database, and the seed of its statements.
 const DIRECTORY: &str = "ERIS_KILLED_DIRECTORY";
 const SEED: &str = "ERIS_KILLED_SEED";
@@ -43,15 +47,27 @@ struct Step {
     after: State,
 }
 
-/// The next statement of a session. `number` is that of the statement, and no two have the same note.
-fn step(session: usize, number: usize, random: &mut Random, before: &State) -> Step {
+/// Where a session's backup goes: beside the database.
+fn backup(directory: &Path, session: usize, number: usize) -> PathBuf {
+    directory.with_file_name(format!("backup {session} {number}"))
+}
+
+/// The next statement of a session whose database is in the directory. `number` is that of the statement, and no two
+/// have the same note.
+fn step(
+    directory: &Path,
+    session: usize,
+    number: usize,
+    random: &mut Random,
+    before: &State,
+) -> Step {
     let mut after = before.clone();
     let any_table = |random: &mut Random| {
         let names: Vec<&String> = before.tables.keys().collect();
         (!names.is_empty()).then(|| names[random.below(names.len())].clone())
     };
     let tag = random.below(u64::MAX);
-    let sql = match random.below(13) {
+    let sql = match random.below(15) {
         0..3 => {
             let account = random.below(40i64) * SESSIONS as i64 + session as i64;
             let note = format!("{session} {number} {tag}");
@@ -82,6 +98,10 @@ fn step(session: usize, number: usize, random: &mut Random, before: &State) -> S
                 number % 5
             )
         }
+        7 if before.events.0 > MOST_EVENTS => {
+            after.events = (0, 0);
+            format!("DELETE FROM event WHERE session = {session}")
+        }
         7 => {
             let rows = [10, 3_000, 40_000][random.below(3usize)];
             after.events.0 += rows;
@@ -90,7 +110,7 @@ fn step(session: usize, number: usize, random: &mut Random, before: &State) -> S
                 "INSERT INTO event SELECT {session}, i, 'kind ' || i % 9 FROM range({rows}) AS q(i)"
             )
         }
-        8 => {
+        8 if before.tables.len() < MOST_TABLES => {
             let (name, rows) = (
                 format!("own_{session}_{number}_{tag}"),
                 random.below(2_000i64),
@@ -100,14 +120,7 @@ fn step(session: usize, number: usize, random: &mut Random, before: &State) -> S
                 "CREATE TABLE {name} AS SELECT i AS a, 'x' || i % 3 AS b FROM range({rows}) AS q(i)"
             )
         }
-        9 => match any_table(random) {
-            Some(name) => {
-                after.tables.get_mut(&name).unwrap().0 += 1;
-                format!("ALTER TABLE {name} ADD COLUMN c{number}_{tag} INTEGER DEFAULT {number}")
-            }
-            None => "SELECT 1".to_owned(),
-        },
-        10 => match any_table(random) {
+        8 | 10 => match any_table(random) {
             Some(name) if random.below(2usize) == 0 => {
                 after.tables.remove(&name);
                 format!("DROP TABLE {name}")
@@ -118,7 +131,22 @@ fn step(session: usize, number: usize, random: &mut Random, before: &State) -> S
             }
             None => "SELECT 1".to_owned(),
         },
+        9 => match any_table(random) {
+            Some(name) => {
+                after.tables.get_mut(&name).unwrap().0 += 1;
+                format!("ALTER TABLE {name} ADD COLUMN c{number}_{tag} INTEGER DEFAULT {number}")
+            }
+            None => "SELECT 1".to_owned(),
+        },
         11 => "CHECKPOINT".to_owned(),
+        12 => format!(
+            "CALL eris.balance('{}')",
+            ["account", "event"][random.below(2usize)]
+        ),
+        13 => format!(
+            "BACKUP DATABASE TO '{}'",
+            backup(directory, session, number).display()
+        ),
         _ => match any_table(random) {
             Some(name) => format!("CREATE INDEX i{number}_{tag} ON {name} (a)"),
             None => "SELECT 1".to_owned(),
@@ -205,12 +233,12 @@ fn child() {
     block_on_threads(async {
         let mut sessions = tokio::task::JoinSet::new();
         for number in 0..SESSIONS {
-            let session = database.session();
+            let (session, directory) = (database.session(), directory.clone());
             sessions.spawn(async move {
                 let mut state = look(&session, number).await;
                 let mut random = Random::seeded(seed * 1_000 + number as u64);
                 for done in 1.. {
-                    let step = step(number, done, &mut random, &state);
+                    let step = step(&directory, number, done, &mut random, &state);
                     must(&session, &step.sql).await;
                     state = step.after;
                     let mut out = std::io::stdout().lock();
@@ -266,6 +294,33 @@ fn kill_child(directory: &Path, seed: u64, after: Duration) -> Vec<usize> {
     acknowledged
 }
 
+/// A backup has of each session one of these states: what the one that made it had, and what others had at that moment.
+fn look_into_backup(backup: &Path, states: &[Vec<State>]) {
+    let database = open(backup, (1, 2));
+    block_on_threads(async {
+        let session = database.session();
+        let mut all = Vec::new();
+        for number in 0..SESSIONS {
+            all.push(look(&session, number).await);
+        }
+        for (now, states) in all.iter().zip(states) {
+            assert!(states.contains(now), "{}: {now:?}", backup.display());
+        }
+        check_whole(&session, &all).await;
+    });
+    database.close().unwrap();
+}
+
+/// Also those that were being made.
+fn remove_backups(beside: &Path) {
+    for entry in std::fs::read_dir(beside).unwrap() {
+        let entry = entry.unwrap();
+        if entry.file_name().to_string_lossy().starts_with("backup") {
+            std::fs::remove_dir_all(entry.path()).unwrap();
+        }
+    }
+}
+
 #[test]
 fn what_was_acknowledged_is_there_after_a_kill() {
     let cycles = std::env::var("ERIS_CYCLES").map_or(20, |cycles| cycles.parse().unwrap());
@@ -274,7 +329,7 @@ fn what_was_acknowledged_is_there_after_a_kill() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("db");
     let mut states = vec![State::default(); SESSIONS];
-    let mut statements = 0;
+    let (mut statements, mut made) = (0, 0);
     for cycle in 0..=cycles {
         let database = open(&path, [(1, 2), (1, 1), (2, 2)][random.below(3usize)]);
         let (found, expected) = block_on_threads(async {
@@ -310,28 +365,48 @@ fn what_was_acknowledged_is_there_after_a_kill() {
         let after = Duration::from_millis(random.below(400u64));
         let acknowledged = kill_child(&path, of_child, after);
         let database = open(&path, (1, 2));
+        // Who made it, its number, and that session's state.
+        let mut backups: Vec<(usize, usize, State)> = Vec::new();
+        // All states that each session has had.
+        let mut histories: Vec<Vec<State>> = Vec::new();
         states = block_on_threads(async {
             let session = database.session();
             let mut states = Vec::new();
             for (number, acknowledged) in acknowledged.iter().enumerate() {
                 let mut random = Random::seeded(of_child * 1_000 + number as u64);
                 let mut state = found[number].clone();
+                let mut history = vec![state.clone()];
                 for done in 1..=*acknowledged {
-                    state = step(number, done, &mut random, &state).after;
+                    let step = step(&path, number, done, &mut random, &state);
+                    if step.sql.starts_with("BACKUP") {
+                        backups.push((number, done, state));
+                    }
+                    state = step.after;
+                    history.push(state.clone());
                 }
-                let next = step(number, acknowledged + 1, &mut random, &state);
+                let next = step(&path, number, acknowledged + 1, &mut random, &state);
                 let now = look(&session, number).await;
                 assert!(
                     now == state || now == next.after,
                     "cycle {cycle}, session {number}, {acknowledged} acknowledged, then {}\nfound {now:?}\nexpected {state:?}",
                     next.sql
                 );
+                history.push(next.after);
+                histories.push(history);
                 statements += acknowledged;
                 states.push(now);
             }
             states
         });
+        drop(database);
+        made += backups.len();
+        if !backups.is_empty() {
+            let (number, done, state) = &backups[random.below(backups.len())];
+            histories[*number] = vec![state.clone()];
+            look_into_backup(&backup(&path, *number, *done), &histories);
+        }
+        remove_backups(directory.path());
     }
-    println!("{statements} statements were acknowledged in {cycles} cycles");
-    assert!(statements > 0);
+    println!("{statements} statements and {made} backups were acknowledged in {cycles} cycles");
+    assert!(statements > 0 && (made > 0 || cycles < 20));
 }
