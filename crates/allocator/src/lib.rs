@@ -9,12 +9,14 @@
 
 #![allow(unsafe_code)]
 
+mod blocks;
+
 use std::ffi::{c_int, c_long};
 use std::time::Duration;
 
 /// Results pass through many small allocations on the way to text, and DataFusion's operators through more.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: blocks::Allocator = blocks::Allocator;
 
 /// `mi_option_purge_delay` of mimalloc.h.
 const PURGE_DELAY: c_int = 15;

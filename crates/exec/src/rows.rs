@@ -18,6 +18,9 @@ const BATCH_ROWS: usize = 8_192;
 /// The rows of a chunk make one batch if they take no more than this, else several: many batches are under way at once,
 /// and operators that put rows on the disk take in whole batches.
 const BATCH_BYTES: usize = 1 << 20;
+/// No column of such a batch has values or views of more bytes: allocators round blocks of half a MiB and more up by an
+/// eighth.
+const COLUMN_BYTES: usize = 256 << 10;
 /// What a string takes beside its view, as far as can be known before it is read.
 const STRING_BYTES: usize = 16;
 
@@ -68,15 +71,17 @@ impl RowPlan {
             .collect();
         read.sort_unstable();
         read.dedup();
-        let row_bytes: usize = outputs.iter().map(width).sum();
-        let batch_rows = (BATCH_BYTES / row_bytes.max(1)).max(eris_kernels::VECTOR);
+        let types: Vec<_> = outputs
+            .iter()
+            .map(|output| output.data_type.clone())
+            .collect();
         Ok(RowPlan {
             outputs,
             columns: columns.sources(read.clone()),
             read,
             schema,
             limit: limit.unwrap_or(u64::MAX),
-            batch_rows,
+            batch_rows: batch_rows(&types),
         })
     }
 
@@ -215,11 +220,29 @@ impl RowState {
     }
 }
 
-/// The bytes of a value of the output.
-fn width(output: &Expression) -> usize {
-    match &output.data_type {
-        DataType::Utf8View | DataType::BinaryView => size_of::<u128>() + STRING_BYTES,
+/// How many rows of a chunk a batch with such columns has: a power of two, so that the batches of a whole chunk are of
+/// one length, and allocators waste the least.
+fn batch_rows(columns: &[DataType]) -> usize {
+    let row: usize = columns.iter().map(|of| width(of) + beside(of)).sum();
+    let widest = columns.iter().map(width).max();
+    let most = (BATCH_BYTES / row.max(1)).min(COLUMN_BYTES / widest.unwrap_or(1));
+    (1 << most.max(1).ilog2()).max(eris_kernels::VECTOR)
+}
+
+/// The bytes of a value.
+fn width(of: &DataType) -> usize {
+    match of {
+        DataType::Utf8View | DataType::BinaryView => size_of::<u128>(),
+        DataType::FixedSizeBinary(bytes) => *bytes as usize,
         fixed => fixed.primitive_width().unwrap_or(1),
+    }
+}
+
+/// The bytes that a value has elsewhere.
+fn beside(of: &DataType) -> usize {
+    match of {
+        DataType::Utf8View | DataType::BinaryView => STRING_BYTES,
+        _ => 0,
     }
 }
 
@@ -228,5 +251,25 @@ fn truncate(selection: &mut Selection, wanted: usize) {
     let cut = selection.iter_ones().nth(wanted);
     if let Some(cut) = cut {
         selection.remove_range(cut, selection.rows());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_have_as_many_rows_as_their_columns_allow() {
+        use DataType::{Boolean, Decimal128, FixedSizeBinary, Int32, Int64, Utf8View};
+        assert_eq!(batch_rows(&[Int64]), 32_768);
+        assert_eq!(batch_rows(&[Int32]), 65_536);
+        assert_eq!(batch_rows(&[Utf8View]), 16_384);
+        assert_eq!(batch_rows(&[FixedSizeBinary(16)]), 16_384);
+        assert_eq!(batch_rows(&[Decimal128(30, 2), Int32]), 16_384);
+        assert_eq!(batch_rows(&[Int64, Int64, Int32, Int64, Utf8View]), 16_384);
+        assert_eq!(batch_rows(&vec![Int64; 100]), eris_kernels::VECTOR);
+        // A chunk has fewer rows than these.
+        assert_eq!(batch_rows(&[Boolean]), 262_144);
+        assert_eq!(batch_rows(&[]), 262_144);
     }
 }
