@@ -1,9 +1,9 @@
 //! Strings beside BLOB and UUID values become such values, as strings beside numbers become numbers. So do constants
-//! beside BOOLEAN: `b = 'true'`.
+//! beside BOOLEAN: `b = 'true'`. TIME beside TIME(9) becomes as fine.
 
 use super::{by_function, is_binary, is_uuid};
 use crate::comparison::{ONE_OF, of_one_type};
-use datafusion::arrow::datatypes::DataType;
+use datafusion::arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result, plan_err};
 use datafusion::logical_expr::expr::BinaryExpr;
@@ -67,11 +67,31 @@ fn constants_become_boolean(operands: Vec<&mut Expr>) -> bool {
     changed
 }
 
-/// Whether there were strings beside such values.
+/// Whether times of microseconds were beside times of nanoseconds.
+fn times_become_finer(operands: Vec<&mut Expr>, types: &[DataType]) -> bool {
+    const FINE: DataType = DataType::Time64(TimeUnit::Nanosecond);
+    const COARSE: DataType = DataType::Time64(TimeUnit::Microsecond);
+    if !types.contains(&FINE) || !types.contains(&COARSE) {
+        return false;
+    }
+    for (operand, _) in operands
+        .into_iter()
+        .zip(types)
+        .filter(|(_, of)| **of == COARSE)
+    {
+        *operand = cast(take(operand), FINE);
+    }
+    true
+}
+
+/// Whether there were strings beside such values, or values of another type that become theirs.
 fn become_one(mut operands: Vec<&mut Expr>, schema: &DFSchema) -> bool {
     let types = operands.iter().map(|operand| operand.get_type(schema));
     // What has no type, such as a parameter, gets one later.
     let types: Vec<_> = types.map(|of| of.unwrap_or(DataType::Null)).collect();
+    if types.iter().any(|of| matches!(of, DataType::Time64(_))) {
+        return times_become_finer(operands, &types);
+    }
     let Some(of) = types.iter().find(|of| is_binary(of)) else {
         let is_boolean = |of: &DataType| *of == DataType::Boolean || of.is_string() || of.is_null();
         return types.contains(&DataType::Boolean)
