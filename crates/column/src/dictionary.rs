@@ -51,7 +51,7 @@ struct Block {
 const BUFFER_BYTES: usize = 1 << 30;
 
 /// Longest string that a view holds itself.
-const INLINE_BYTES: usize = 12;
+pub(crate) const INLINE_BYTES: usize = 12;
 
 impl Block {
     fn new<'a>(first: usize, strings: impl Iterator<Item = &'a str> + Clone) -> Self {

@@ -25,6 +25,7 @@ mod chunk;
 mod chunk_number;
 mod chunk_part;
 mod deletes;
+mod extents;
 mod hand_over;
 mod join;
 mod replay;

@@ -2,6 +2,7 @@
 
 use crate::append_buffer::{AppendBuffer, Sealed};
 use crate::deletes::bitmap_bytes;
+use crate::extents::Extents;
 use crate::join::Stored;
 use crate::uncommitted::{Uncommitted, UncommittedChunk};
 use crate::{
@@ -25,9 +26,8 @@ pub struct Segment {
     pub(crate) chunks: Vec<Stored>,
     pub(crate) append_buffer: AppendBuffer,
     pub(crate) uncommitted: HashMap<StatementId, Uncommitted>,
-    /// The least and the greatest id of each chunk, and of each level of the append buffer: where to look for a row
-    /// without touching the others.
-    extents: Vec<(RowId, RowId)>,
+    /// Of each chunk, and of each level of the append buffer.
+    extents: Extents,
     /// What chunks and append buffer hold, kept up to date.
     pub(crate) statistics: SegmentStatistics,
 }
@@ -67,7 +67,7 @@ impl Segment {
             chunks: Vec::new(),
             append_buffer: AppendBuffer::default(),
             uncommitted: HashMap::new(),
-            extents: Vec::new(),
+            extents: Extents::default(),
             statistics: SegmentStatistics::default(),
         }
     }
@@ -259,7 +259,8 @@ impl Segment {
             self.statistics.bytes += (stored.chunk.bytes() + stored.deletes.bytes()) as u64;
             match few {
                 true => {
-                    self.extents.push(stored.extent());
+                    let place = self.chunks.len() + self.append_buffer.levels.len();
+                    self.extents.insert(place, stored.extent());
                     self.append_buffer.levels.push(stored);
                 }
                 false => {
@@ -374,11 +375,10 @@ impl Segment {
 
     /// Where a row is that the snapshot sees.
     fn find(&self, row: RowId, snapshot: Timestamp) -> Option<(usize, usize)> {
-        let ids = [row];
         // A row that was given away and has come back is in two chunks, of which a snapshot sees it in one.
-        self.places(&ids).into_iter().find_map(|place| {
+        self.extents.having(row).find_map(|place| {
             let stored = self.at(place);
-            let position = stored.positions(&ids).next()?;
+            let position = stored.chunk.ids().position(row)?;
             let is_seen = stored.sees(snapshot, position);
             is_seen.then_some((place, position))
         })
@@ -386,12 +386,7 @@ impl Segment {
 
     /// The chunks and levels that may have rows of `ids`, which ascend.
     pub(crate) fn places(&self, ids: &[RowId]) -> Vec<usize> {
-        let extents = self.extents.iter().enumerate();
-        let having = extents.filter(|(_, (first, last))| {
-            let next = ids.partition_point(|id| id < first);
-            ids.get(next).is_some_and(|id| id <= last)
-        });
-        having.map(|(place, _)| place).collect()
+        self.extents.places(ids)
     }
 
     pub(crate) fn at(&self, place: usize) -> &Stored {
@@ -444,8 +439,7 @@ impl Segment {
             ..SegmentStatistics::default()
         };
         let all = self.chunks.iter().chain(&self.append_buffer.levels);
-        self.extents.clear();
-        self.extents.extend(all.map(Stored::extent));
+        self.extents = Extents::new(all.map(Stored::extent));
         for Stored { chunk, deletes } in self.chunks.iter().chain(&self.append_buffer.levels) {
             statistics.rows += chunk.rows() as u64;
             statistics.deleted += deletes.count() as u64;

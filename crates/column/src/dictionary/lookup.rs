@@ -2,7 +2,7 @@
 //! values from being hashed and compared. Within one array equal views are equal strings: a short string is in its
 //! view, a long one is named by it.
 
-use super::{Dictionary, DictionaryVersion, place_of, string_of};
+use super::{Dictionary, DictionaryVersion, INLINE_BYTES, place_of, string_of};
 use crate::error::EncodeError;
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
@@ -156,26 +156,48 @@ impl<'a, 'u> CodeLookup<'a, 'u> {
             }
         }
         for (&candidate, &at) in candidates.iter().zip(&self.waiting) {
-            let string = self.array.value(at);
-            let is_it = |code: &u32| string_of(blocks, *code as usize) == string;
+            let view = self.array.views()[at];
+            let is_it = |code: &u32| {
+                let (block, place) = place_of(blocks, *code as usize);
+                let known = block.strings.views()[place];
+                let begins_so = known as u64 == view as u64;
+                match is_inline(view) {
+                    true => known == view,
+                    // Two arrays' views of long strings may be equal, and name bytes that are not.
+                    false => begins_so && self.is(at, *code),
+                }
+            };
             let code = match candidate.filter(is_it) {
                 Some(code) => code,
-                None => match candidate.and_then(|_| self.dictionary.code(string)) {
-                    Some(code) => code.0,
-                    None => {
-                        let next = PLACE | self.unknown.len() as u32;
-                        *self.unknown.entry(string).or_insert(next)
+                None => {
+                    let string = self.array.value(at);
+                    match candidate.and_then(|_| self.dictionary.code(string)) {
+                        Some(code) => code.0,
+                        None => {
+                            let next = PLACE | self.unknown.len() as u32;
+                            *self.unknown.entry(string).or_insert(next)
+                        }
                     }
-                },
+                }
             };
             codes[at] = code;
-            let view = self.array.views()[at];
             let slot = slot(view);
             (self.views[slot ^ 1], self.codes[slot ^ 1]) = (self.views[slot], self.codes[slot]);
             (self.views[slot], self.codes[slot]) = (view, code);
         }
         self.waiting.clear();
     }
+
+    /// Whether it is the string with this code, by its bytes.
+    fn is(&self, at: usize, code: u32) -> bool {
+        string_of(&self.dictionary.0.blocks, code as usize) == self.array.value(at)
+    }
+}
+
+/// Whether the string is within its view: two of these are equal if their views are. Others have their length and their
+/// first four bytes there, and where the rest is.
+fn is_inline(view: u128) -> bool {
+    view as u32 as usize <= INLINE_BYTES
 }
 
 impl Dictionary {

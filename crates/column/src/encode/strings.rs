@@ -2,6 +2,7 @@
 
 use super::{Encoder, integers};
 use crate::compressed::Compressed;
+use crate::dictionary::INLINE_BYTES;
 use crate::error::EncodeError;
 use crate::object_memory::ObjectMemory;
 use crate::resident;
@@ -15,9 +16,6 @@ use hashbrown::HashMap;
 
 /// Bytes of strings in one buffer, which views address with 32 bits.
 const BUFFER_BYTES: usize = 1 << 30;
-
-/// Longest string that a view holds itself.
-const INLINE_BYTES: usize = 12;
 
 /// Text of fewer bytes, views included, stays as it is: a symbol table alone takes up to 4 KiB.
 const SMALL: usize = 16 << 10;

@@ -6,6 +6,7 @@ use arrow_array::ArrayRef;
 use arrow_select::interleave::interleave;
 use eris_store::Chunk;
 use eris_types::{ColumnId, RowId, Timestamp};
+use hashbrown::HashMap;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -181,21 +182,21 @@ impl Partition {
     /// Columns of rows, one at least, in their order.
     fn columns_of(&self, rows: &[(&Arc<Chunk>, usize)], columns: &[ColumnId]) -> Vec<ArrayRef> {
         // Chunk by chunk, and then into order; mostly there is one.
-        let mut order: Vec<usize> = (0..rows.len()).collect();
-        order.sort_by_key(|&row| Arc::as_ptr(rows[row].0));
-        let by_chunk = || order.chunk_by(|&a, &b| Arc::ptr_eq(rows[a].0, rows[b].0));
-        let mut places = vec![(0, 0); rows.len()];
+        let mut group_of = HashMap::new();
         let mut groups: Vec<(&Chunk, Vec<usize>)> = Vec::new();
-        for (group, members) in by_chunk().enumerate() {
-            let positions = members.iter().map(|&row| rows[row].1).collect();
-            groups.push((rows[members[0]].0, positions));
-            let members = members.iter().enumerate();
-            members.for_each(|(place, &row)| places[row] = (group, place));
+        let mut places = Vec::with_capacity(rows.len());
+        for (chunk, position) in rows {
+            let group = *group_of.entry(Arc::as_ptr(chunk)).or_insert_with(|| {
+                groups.push((chunk, Vec::new()));
+                groups.len() - 1
+            });
+            let positions = &mut groups[group].1;
+            places.push((group, positions.len()));
+            positions.push(*position);
         }
         let picked = |column: &ColumnId| {
             let mut parts =
                 (groups.iter()).map(|(chunk, positions)| self.pick(chunk, *column, positions));
-            // A group's rows are in their order, for the sort is stable.
             if groups.len() == 1 {
                 return parts.next().expect("a group per chunk");
             }
