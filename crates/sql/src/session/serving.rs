@@ -24,7 +24,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
 /// Batches that may wait for their reader.
-const WAITING: usize = 2;
+const WAITING: usize = 16;
 
 /// A statement that is being served.
 struct Serving {

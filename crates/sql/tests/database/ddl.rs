@@ -275,7 +275,8 @@ fn readers_finish_with_the_rows_they_have_found() {
     on_topologies(|database| async move {
         let session = database.session();
         ok(&session, "CREATE TABLE t (a INTEGER, b VARCHAR)").await;
-        let fill = "INSERT INTO t SELECT i, 'text ' || i FROM generate_series(1, 300000) AS g(i)";
+        // More than may wait for a reader.
+        let fill = "INSERT INTO t SELECT i, 'text ' || i FROM generate_series(1, 1500000) AS g(i)";
         for change in [
             "TRUNCATE t",
             "DROP TABLE t",
@@ -293,7 +294,7 @@ fn readers_finish_with_the_rows_they_have_found() {
             while let Some(batch) = rows.next().await {
                 found += batch.unwrap().num_rows();
             }
-            assert_eq!(found, 300_000, "{change}");
+            assert_eq!(found, 1_500_000, "{change}");
             drop(rows);
             ok(&session, "DROP TABLE IF EXISTS t").await;
             until_empty(&database).await;
