@@ -1,4 +1,4 @@
-"""What several tests need: programs in a process of their own, statements without an end, known faults."""
+"""What several tests need: programs in a process of their own, statements without an end."""
 
 import os
 import subprocess
@@ -44,8 +44,3 @@ def run(text, *, seconds=40, options=(), prelude=PRELUDE, **environment):
         pytest.fail(f"it hangs\n{(hung.stdout or b'').decode()}\n{(hung.stderr or b'').decode()}")
     assert done.returncode == 0, f"status {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done.stdout
-
-
-def fault(reason):
-    """A test that fails until a fault is mended."""
-    return pytest.mark.xfail(strict=True, reason=reason)

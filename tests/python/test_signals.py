@@ -158,6 +158,38 @@ assert heard in (1, 2), heard
     assert "in order" in out
 
 
+def test_when_numpy_is_used_first():
+    """Its functions are looked up by Python code, which must not be interrupted."""
+    run("""
+        import signal, numpy
+        from numpy.lib import NumpyVersion
+        looked, before = [], NumpyVersion.__init__
+        def interrupted(self, version):
+            looked.append(version)
+            signal.raise_signal(signal.SIGINT)
+            before(self, version)
+        NumpyVersion.__init__ = interrupted
+        con = connect()
+        try:
+            con.execute("SELECT 1 AS a").numpy()
+        except KeyboardInterrupt:
+            looked.append("interrupted")
+        assert looked == [numpy.__version__, "interrupted"], looked
+        assert con.execute("SELECT 41 + 1 AS a").numpy()["a"].tolist() == [42]
+        # So may be what an import runs.
+        import builtins
+        before_import = builtins.__import__
+        def interrupted_import(*arguments):
+            signal.raise_signal(signal.SIGINT)
+            return before_import(*arguments)
+        index = eris_db.KeyIndex(eris_db.Database(memory="1GB", topology="1x1"))
+        keys = numpy.array([1], dtype="uint64")
+        builtins.__import__ = interrupted_import
+        assert index.get(keys, default=7).tolist() == [7]
+        builtins.__import__ = before_import
+    """)
+
+
 def test_at_random_moments(tmp_path):
     """A statement that writes: all of it or nothing, whenever the signal comes; and on a disk, when it is opened again."""
     out = run(

@@ -8,6 +8,7 @@
 
 use crate::error::{data_error, is_data_error};
 use crate::lists::list;
+use crate::numpy_api;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{ArrowPrimitiveType, Float32Type, Float64Type, Int64Type};
 use arrow_array::{
@@ -204,14 +205,14 @@ pub fn array(object: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
     Ok(array)
 }
 
-/// Whether it is an object of numpy, or of a class below one. To ask for its type would import numpy.
+/// Whether it is an object of numpy, or of a class below one, whose arrays can be used then. To ask for its type would
+/// import numpy.
 pub fn is_of_numpy(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     for class in object.get_type().mro().iter() {
-        if class
-            .getattr(intern!(object.py(), "__module__"))?
-            .to_string()
-            .starts_with("numpy")
-        {
+        let module = class.getattr(intern!(object.py(), "__module__"))?;
+        let module = module.to_string();
+        if module == "numpy" || module.starts_with("numpy.") {
+            numpy_api::load(object.py())?;
             return Ok(true);
         }
     }

@@ -4,10 +4,11 @@ use crate::database::Database;
 use crate::error::{data_error, not_pickled, operational_error};
 use crate::import::is_of_numpy;
 use crate::lifetime::OfProcess;
+use crate::numpy_api;
 use crate::opened::OpenDatabase;
 use crate::wait::lock;
 use eris_engine::{EngineError, KeyClient, KeyIndex as EngineIndex};
-use numpy::{IntoPyArray, PyArray1, PyArrayMethods, PyUntypedArrayMethods};
+use numpy::{BorrowError, IntoPyArray, PyArray1, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use std::sync::{Arc, Mutex};
 
@@ -53,7 +54,7 @@ impl KeyIndex {
         name: &str,
     ) -> PyResult<Self> {
         // Where there is none this says so.
-        py.import("numpy")?;
+        numpy_api::load(py)?;
         if low > high {
             return Err(data_error(
                 py,
@@ -83,35 +84,26 @@ impl KeyIndex {
         default: u64,
         out: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Numbers<'py>> {
-        let keys = &numbers(keys, "keys")?;
+        let keys = numbers(keys, "keys")?;
         let out = match out {
             Some(out) => numbers(&out, "out")?,
             None => PyArray1::<u64>::zeros(py, keys.len(), false),
         };
-        let readable = keys.try_readonly()?;
-        let keys = readable
-            .as_slice()
-            .map_err(|_| not_contiguous(py, "keys"))?;
-        let mut writable = out.try_readwrite()?;
+        if out.len() != keys.len() {
+            let text = format!("{} keys, but out has {} places", keys.len(), out.len());
+            return Err(data_error(py, text));
+        }
+        let mut writable = (out.try_readwrite()).map_err(|error| in_use(py, "out", &error))?;
         let values = writable
             .as_slice_mut()
             .map_err(|_| not_contiguous(py, "out"))?;
-        if values.len() != keys.len() {
-            let text = format!("{} keys, but out has {} places", keys.len(), values.len());
-            return Err(data_error(py, text));
-        }
-        let mut state = lock(py, self.open(py)?)?;
-        let state = &mut *state;
-        let done = py.detach(|| {
-            let IndexState { client, found, .. } = state;
-            found.resize(keys.len(), None);
+        self.with_keys(py, &keys, |client, keys, found| {
             client.get(keys, found)?;
-            for (value, found) in values.iter_mut().zip(found.iter()) {
+            for (value, found) in values.iter_mut().zip(found) {
                 *value = found.unwrap_or(default);
             }
             Ok(())
-        });
-        done.map_err(|error| failed(py, &error))?;
+        })?;
         drop(writable);
         Ok(out)
     }
@@ -122,20 +114,11 @@ impl KeyIndex {
         py: Python<'py>,
         keys: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyArray1<bool>>> {
-        let keys = numbers(keys, "keys")?;
-        let readable = keys.try_readonly()?;
-        let keys = readable
-            .as_slice()
-            .map_err(|_| not_contiguous(py, "keys"))?;
-        let mut state = lock(py, self.open(py)?)?;
-        let state = &mut *state;
-        let found = py.detach(|| {
-            let IndexState { client, found, .. } = state;
-            found.resize(keys.len(), None);
+        let found = self.with_keys(py, &numbers(keys, "keys")?, |client, keys, found| {
             client.get(keys, found)?;
             Ok(found.iter().map(Option::is_some).collect::<Vec<_>>())
-        });
-        Ok(found.map_err(|error| failed(py, &error))?.into_pyarray(py))
+        })?;
+        Ok(found.into_pyarray(py))
     }
 
     /// Puts entries in; of keys that occur twice the last value stays. Returns how many keys were there before.
@@ -146,46 +129,27 @@ impl KeyIndex {
         values: &Bound<'_, PyAny>,
     ) -> PyResult<u64> {
         let (keys, values) = (numbers(keys, "keys")?, numbers(values, "values")?);
-        let (keys, values) = (keys.try_readonly()?, values.try_readonly()?);
-        let keys = keys.as_slice().map_err(|_| not_contiguous(py, "keys"))?;
-        let values = values
+        if values.len() != keys.len() {
+            let text = format!("{} keys, but {} values", keys.len(), values.len());
+            return Err(data_error(py, text));
+        }
+        let readable = (values.try_readonly()).map_err(|error| in_use(py, "values", &error))?;
+        let values = readable
             .as_slice()
             .map_err(|_| not_contiguous(py, "values"))?;
-        if values.len() != keys.len() {
-            return Err(data_error(
-                py,
-                format!("{} keys, but {} values", keys.len(), values.len()),
-            ));
-        }
-        let mut state = lock(py, self.open(py)?)?;
-        let state = &mut *state;
-        let replaced = py.detach(|| {
-            let IndexState { client, found, .. } = state;
-            let entries: Vec<(u64, u64)> =
-                keys.iter().copied().zip(values.iter().copied()).collect();
-            found.resize(keys.len(), None);
-            client.put(&entries, found)?;
+        self.with_keys(py, &keys, |client, keys, found| {
+            let entries = keys.iter().copied().zip(values.iter().copied());
+            client.put(&entries.collect::<Vec<_>>(), found)?;
             Ok(found.iter().flatten().count() as u64)
-        });
-        replaced.map_err(|error| failed(py, &error))
+        })
     }
 
     /// Removes keys. Returns how many there were.
     fn remove(&self, py: Python<'_>, keys: &Bound<'_, PyAny>) -> PyResult<u64> {
-        let keys = numbers(keys, "keys")?;
-        let readable = keys.try_readonly()?;
-        let keys = readable
-            .as_slice()
-            .map_err(|_| not_contiguous(py, "keys"))?;
-        let mut state = lock(py, self.open(py)?)?;
-        let state = &mut *state;
-        let removed = py.detach(|| {
-            let IndexState { client, found, .. } = state;
-            found.resize(keys.len(), None);
+        self.with_keys(py, &numbers(keys, "keys")?, |client, keys, found| {
             client.remove(keys, found)?;
             Ok(found.iter().flatten().count() as u64)
-        });
-        removed.map_err(|error| failed(py, &error))
+        })
     }
 
     fn __reduce__(slf: &Bound<'_, Self>) -> PyResult<()> {
@@ -194,6 +158,26 @@ impl KeyIndex {
 }
 
 impl KeyIndex {
+    /// What is done with a client and keys while Python goes on; there is a place for what is found of each key.
+    fn with_keys<T: Send>(
+        &self,
+        py: Python<'_>,
+        keys: &Numbers<'_>,
+        work: impl FnOnce(&mut KeyClient, &[u64], &mut [Option<u64>]) -> Result<T, EngineError> + Send,
+    ) -> PyResult<T> {
+        let readable = (keys.try_readonly()).map_err(|error| in_use(py, "keys", &error))?;
+        let keys = readable
+            .as_slice()
+            .map_err(|_| not_contiguous(py, "keys"))?;
+        let mut state = lock(py, self.open(py)?)?;
+        let IndexState { client, found, .. } = &mut *state;
+        let done = py.detach(|| {
+            found.resize(keys.len(), None);
+            work(client, keys, found)
+        });
+        done.map_err(|error| failed(py, &error))
+    }
+
     fn open(&self, py: Python<'_>) -> PyResult<&Mutex<IndexState>> {
         self.database.check(py)?;
         self.state.get(py)
@@ -219,6 +203,11 @@ fn numbers<'py>(given: &Bound<'py, PyAny>, what: &str) -> PyResult<Numbers<'py>>
         py,
         format!("{what}: an array of uint64 with one dimension is needed, and this is {found}"),
     ))
+}
+
+/// It is out itself, or another thread's, or not to be written.
+fn in_use(py: Python<'_>, what: &str, error: &BorrowError) -> PyErr {
+    data_error(py, format!("{what}: {error}"))
 }
 
 fn not_contiguous(py: Python<'_>, what: &str) -> PyErr {

@@ -28,6 +28,7 @@ mod import;
 mod key_index;
 mod lifetime;
 mod lists;
+mod numpy_api;
 mod numpy_out;
 mod opened;
 mod parameters;

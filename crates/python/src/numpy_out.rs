@@ -7,6 +7,7 @@
 //! all others, INTERVAL too    objects, as rows have them
 //! ```
 
+use crate::numpy_api;
 use crate::values;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -29,7 +30,7 @@ pub fn numpy_column<'py>(
     for_pandas: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
     // Where there is none this says so.
-    py.import("numpy")?;
+    numpy_api::load(py)?;
     let parts: Vec<&ArrayRef> = batches.iter().map(|batch| batch.column(position)).collect();
     let column = Column { parts, for_pandas };
     match schema.field(position).data_type() {
@@ -171,7 +172,7 @@ impl Column<'_> {
         for part in &self.parts {
             values::extend(py, part, 0..part.len(), &mut values)?;
         }
-        let numpy = py.import("numpy")?;
+        let numpy = numpy_api::numpy(py)?;
         // An assignment, for a list of lists would become an array of two dimensions.
         let array = numpy.call_method1("empty", (values.len(), "O"))?;
         for (position, value) in values.into_iter().enumerate() {

@@ -3,11 +3,13 @@
 use crate::error::{interface_error, not_pickled, programming_error, sql_error};
 use crate::import;
 use crate::lifetime::{Closed, OfProcess};
+use crate::numpy_api;
 use crate::result::Result as Found;
 use crate::wait::{Signals, lock, wait};
 use arrow_array::{Array, ArrayRef};
 use eris_sql::{Session, TableRows};
 use numpy::IntoPyArray;
+use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 use std::ops::Bound as KeyBound;
@@ -92,9 +94,12 @@ impl Rows {
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let found = wait(py, rows.get(&keys, &names), &mut Signals)?;
         let found = found.map_err(|error| sql_error(py, &error))?;
-        let of = match py.import("numpy") {
-            Ok(_) => found.of.into_pyarray(py).into_any(),
-            Err(_) => PyList::new(py, found.of)?.into_any(),
+        let of = match numpy_api::load(py) {
+            Ok(()) => found.of.into_pyarray(py).into_any(),
+            Err(error) if error.is_instance_of::<PyImportError>(py) => {
+                PyList::new(py, found.of)?.into_any()
+            }
+            Err(error) => return Err(error),
         };
         Ok((Found::of_batch(found.rows), of))
     }
