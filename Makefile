@@ -224,8 +224,6 @@ nightly: cargo ## the long version: 10,000 seeds, ten minutes of torture, Miri, 
 	PYTHONDEVMODE=1 $(PYTHON_VENV)/bin/python tests/python/torture.py
 	ERIS_ORACLE_SCALE=3 ERIS_ORACLE_SEED=clock $(MAKE) test-oracle
 	$(MAKE) test-memory
-	$(MAKE) test-python
-	PYTHONDEVMODE=1 $(PYTHON_VENV)/bin/python tests/python/torture.py
 
 # ---- measurement -----------------------------------------------------------------------------------------------------
 
@@ -300,10 +298,11 @@ bench-ssb: build venv ## Star Schema Benchmark beside all peers, interleaved (SC
 	test -e $(ERIS_CACHE)/ssb-$(SCALE)/lineorder.parquet || $(ERIS) ssb generate --scale $(SCALE) --out $(ERIS_CACHE)/ssb-$(SCALE)
 	$(VENV)/bin/python bench/ssb.py --data $(ERIS_CACHE)/ssb-$(SCALE) --eris $(ERIS) $(SSB)
 
-bench-python: build wheel $(PYTHON_VENV)/.ready ## the Python module beside DuckDB's and Polars' (minutes; BENCH="--rows 1000000 --only out,in")
+bench-python: build wheel $(PYTHON_VENV)/.ready ## the Python module beside DuckDB's, Polars' and Rust (minutes; BENCH="--only out,in", BESIDE_RUST="--only ssb")
 	$(PYTHON_VENV)/bin/pip install --quiet --disable-pip-version-check --no-index --force-reinstall dist/eris_db-*.whl
 	mkdir -p $(RESULTS)
-	ERIS=$(ERIS) $(PYTHON_VENV)/bin/python bench/python.py --output $(RESULTS)/python.json $(BENCH)
+	$(PYTHON_VENV)/bin/python bench/python.py --output $(RESULTS)/python.json $(BENCH)
+	$(PYTHON_VENV)/bin/python bench/python_beside_rust.py --eris $(ERIS) --output $(RESULTS)/python-beside-rust.json $(BESIDE_RUST)
 
 bench-record: build rivals ## run all without a peer and keep the raw numbers in bench/results/<date>-<machine>/
 	mkdir -p $(RESULTS)

@@ -221,7 +221,7 @@ def frames_in(engines, options):
 
 
 def memory(engines, options):
-    """By how much the process grows for a result, of its size; each in a process of its own."""
+    """By how much the process grows for a result, of its size; each in a process of its own that knows its modules."""
     script = """
 import resource, sys, eris_db
 def resident():
@@ -229,11 +229,11 @@ def resident():
         return int(file.read().split()[1]) * resource.getpagesize()
 con = eris_db.connect(aeus=2)
 con.execute("CREATE TABLE plain AS SELECT i AS k, i * 3 AS v, CAST(i % 1000 AS INTEGER) AS a, i / 8.0 AS b, 'item ' || (i % 5000) AS s FROM range({rows}) r(i)")
-con.execute("SELECT count(*) FROM plain").fetchall()
+con.execute("SELECT * FROM plain LIMIT 1").arrow()
 before = resident()
 if sys.argv[1] == "all":
-    kept = con.execute("SELECT * FROM plain").pl()
-    print((resident() - before) / kept.estimated_size())
+    kept = con.execute("SELECT * FROM plain").arrow()
+    print((resident() - before) / kept.nbytes)
 else:
     most = before
     for batch in con.execute("SELECT * FROM plain").reader():
