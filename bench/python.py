@@ -37,7 +37,8 @@ def main():
     groups = {"lookup": lookups, "keys": keys, "index": index, "out": out, "in": frames_in, "memory": memory}
     wanted = options.only.split(",") if options.only else list(groups)
     if unknown := [name for name in wanted if name not in groups]:
-        sys.exit(f"--only: there is no {unknown[0]}; there are {', '.join(groups)}")
+        print(f"--only: there is no {unknown[0]}; there are {', '.join(groups)}", file=sys.stderr)
+        sys.exit(2)
     engines = Engines(options.rows)
     measured = {}
     for name in wanted:

@@ -23,7 +23,7 @@ use std::panic::AssertUnwindSafe;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
-/// Batches that may wait for their reader.
+/// Batches that may wait for their reader, of about a MiB each. With two, both woke each other at every batch.
 const WAITING: usize = 16;
 
 /// A statement that is being served.
