@@ -306,6 +306,46 @@ fn one_process_has_it_open() {
 }
 
 #[test]
+fn a_directory_is_free_once_it_is_closed_whatever_goes_on() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = open(directory.path(), (1, 2)).unwrap();
+    let heap = block_on(Home::create(&engine, definition("heap", vec![]))).unwrap();
+    let mut random = Random::new(1);
+    let mut given_up = 0;
+    for round in 0..20 {
+        let engine = match round {
+            0 => engine.clone(),
+            _ => open(directory.path(), (1, 2)).unwrap(),
+        };
+        // Fewer than go to chunk files, so that each checkpoint writes all of them.
+        let rows: Rows = (0..20_000).map(|key| (key, name(&mut random))).collect();
+        let mut writer = engine.writer(heap).unwrap();
+        block_on(writer.append(batch(&rows))).unwrap();
+        block_on(writer.commit()).unwrap();
+        let other = engine.clone();
+        let (begins, begun) = std::sync::mpsc::channel();
+        let checkpoint = std::thread::spawn(move || {
+            let durability = other.durability().unwrap();
+            begins.send(()).unwrap();
+            block_on(durability.checkpoint()).map(drop)
+        });
+        begun.recv().unwrap();
+        std::thread::sleep(std::time::Duration::from_micros(200 * round));
+        engine.durability().unwrap().close().unwrap();
+        // Nobody holds it any more, though the checkpoint's thread may still have the engine.
+        let again = open(directory.path(), (2, 2)).unwrap();
+        let read = collect(&again, fragment(&again, heap, all_rows()), 2).unwrap();
+        assert_eq!(rows_of(&read).len(), 20_000 * (round as usize + 1));
+        drop(again);
+        if let Err(error) = checkpoint.join().unwrap() {
+            assert!(error.to_string().contains("closed"), "{error}");
+            given_up += 1;
+        }
+    }
+    assert!(given_up > 0, "none was under way");
+}
+
+#[test]
 fn more_than_the_memory_is_an_error() {
     let directory = tempfile::tempdir().unwrap();
     let engine = open(directory.path(), (1, 1)).unwrap();

@@ -228,7 +228,8 @@ pub trait Durability: Send + Sync {
     fn status(&self) -> DurabilityStatus;
 
     /// Makes all durable that was committed, and closes the log: nothing can be written any more. It blocks as long as
-    /// that takes.
+    /// that takes, and until a checkpoint that is under way has given up. Then others may open it. The future of a
+    /// checkpoint that nobody polls any more is to be dropped before.
     ///
     /// # Errors
     /// The disk has failed.

@@ -92,7 +92,8 @@ impl Engine {
         let frozen = self.freeze_objects(snapshot.at).await?;
         // From here on owners need not tell for it what was deleted when.
         drop(held);
-        let writing = self.writing(writer, snapshot.at, Files::Own(chunks));
+        let own = Files::Own(chunks, &self.shared().sequencer);
+        let writing = self.writing(writer, snapshot.at, own);
         let written = writing.write(definitions, frozen).await?;
         // What is newer than the snapshot, such as strings and definitions, may be in it before it is in the log.
         open.requests.flush().await?;
@@ -105,7 +106,8 @@ impl Engine {
         (open.checkpoints).made(snapshot.number, made, begun.elapsed());
         // The snapshot is in place. What comes now only gives room back.
         let retained = chunks.retain(&written.referred_to, snapshot.at);
-        let rewritten = retained.and_then(|()| chunks.rewrite());
+        let goes_on = || self.shared().sequencer.failure().is_none();
+        let rewritten = retained.and_then(|()| chunks.rewrite(goes_on));
         let left = rewritten.map_err(|error| {
             self.shared().sequencer.fail(&error.to_string());
             failed(error)

@@ -232,14 +232,17 @@ impl Chunks {
         })
     }
 
-    /// Files of which little is in use are written anew. Returns why some stay as they are: there is no room, or a
-    /// chunk cannot be read.
+    /// Files of which little is in use are written anew, as long as it goes on. Returns why some stay as they are: there
+    /// is no room, or a chunk cannot be read.
     ///
     /// # Errors
     /// As [`Chunks::retain`].
-    pub fn rewrite(&self) -> Result<Option<LogError>, LogError> {
+    pub fn rewrite(&self, goes_on: impl Fn() -> bool) -> Result<Option<LogError>, LogError> {
         while let Some(mut rewrite) = self.files.rewrite(self.settings) {
             loop {
+                if !goes_on() {
+                    return Ok(None);
+                }
                 match rewrite.step() {
                     Ok(true) => break,
                     Ok(false) => {}

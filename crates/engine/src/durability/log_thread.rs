@@ -14,7 +14,7 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Instant;
 
 /// Why nothing is written to a log that was closed.
-const CLOSED: &str = "the database was closed";
+pub(super) const CLOSED: &str = "the database was closed";
 /// So many bytes of chunks are as good a reason for a checkpoint as one of the log.
 const CHUNK_SHARE: u64 = 8;
 

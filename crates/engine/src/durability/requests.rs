@@ -9,6 +9,7 @@
 
 use super::checkpoint_error;
 use super::flushes::Flushes;
+use super::log_thread::CLOSED;
 use crate::error::EngineError;
 use crate::sequencer::Sequencer;
 use crate::settings::Synchronous;
@@ -107,7 +108,8 @@ impl Requests {
         answered.await.map_err(|_| EngineError::LogFailed {
             reason: match self.sequencer.failure() {
                 Some(reason) => reason.to_string(),
-                None => String::new(),
+                // Nobody answers first, and then it is said why.
+                None => CLOSED.to_owned(),
             },
         })
     }

@@ -103,9 +103,12 @@ impl OpenLog {
     }
 
     fn close(&self) -> Result<(), EngineError> {
-        let thread = self.thread.lock().take();
-        let closed = thread.map_or(Ok(()), LogThread::close);
-        *self.directory.lock() = None;
+        // Whoever closes it at the same time returns when it is closed, too.
+        let mut thread = self.thread.lock();
+        let closed = thread.take().map_or(Ok(()), LogThread::close);
+        let directory = self.directory.lock().take();
+        // A checkpoint that is under way gives up.
+        directory.map(OpenDirectory::close);
         closed
     }
 

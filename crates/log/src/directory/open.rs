@@ -21,8 +21,10 @@ use crate::file::LOG;
 use crate::header::FileKind;
 use crate::snapshot::{SNAPSHOTS, SnapshotStart};
 use eris_disk::{Disk, HeldLock};
+use std::convert::Infallible;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// A directory that is open for writing. Clones are the same one. Nobody else opens it until the last one is dropped.
@@ -36,6 +38,10 @@ struct Shared {
     next_snapshot: AtomicU64,
     ballast: Arc<Ballast>,
     _lock: Option<HeldLock>,
+    /// Behind the lock, so that it is dropped afterwards: then whoever listens hears that nobody has the directory.
+    _ends: Sender<Infallible>,
+    /// Until somebody closes it.
+    ended: Mutex<Option<Receiver<Infallible>>>,
 }
 
 #[derive(Debug)]
@@ -58,13 +64,26 @@ impl OpenDirectory {
             manifest,
             failed: None,
         };
+        let (ends, ended) = mpsc::channel();
         OpenDirectory(Arc::new(Shared {
             disk,
             state: Mutex::new(state),
             next_snapshot: AtomicU64::new(next_snapshot),
             ballast: Arc::new(ballast),
             _lock: lock,
+            _ends: ends,
+            ended: Mutex::new(Some(ended)),
         }))
+    }
+
+    /// Waits until all other clones are dropped. Then others may open it.
+    pub fn close(self) {
+        let mut ended = self.0.ended.lock().expect("nothing panics while it has it");
+        let listens = ended.take();
+        drop(ended);
+        drop(self);
+        // Nothing is sent: it hears that the last one is gone.
+        let _ = listens.map(|ended| ended.recv());
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -13,6 +13,7 @@ use crate::durability::{Chunks, checkpoint_error};
 use crate::error::{EngineError, store_error};
 use crate::held::segment_view::FrozenSegment;
 use crate::object::data_object::DataObject;
+use crate::sequencer::Sequencer;
 use eris_column::{ObjectMemory, StoredColumns};
 use eris_home::{Definition, DefinitionChange};
 use eris_log::SnapshotWriter;
@@ -34,8 +35,8 @@ pub(super) struct FrozenObject {
 
 /// Which chunk files a snapshot refers to.
 pub(super) enum Files<'a> {
-    /// The database's own: chunks that are there are not written again.
-    Own(&'a Arc<Chunks>),
+    /// The database's own, as long as its log goes on: chunks that are there are not written again.
+    Own(&'a Arc<Chunks>, &'a Sequencer),
     /// Those of another directory, which have none yet.
     Other(&'a Arc<Chunks>),
 }
@@ -86,7 +87,7 @@ impl Writing<'_> {
         again.extend(definitions);
         again.iter().try_for_each(|body| self.push(body))?;
         self.written.bytes = self.writer.finish().map_err(failed)?;
-        let (Files::Own(chunks) | Files::Other(chunks)) = self.files;
+        let (Files::Own(chunks, _) | Files::Other(chunks)) = self.files;
         chunks.writer.flush().map_err(failed)?;
         Ok(self.written)
     }
@@ -102,6 +103,7 @@ impl Writing<'_> {
             };
             let strings: Vec<&str> = dictionary.values().iter().flatten().collect();
             for (part, some) in strings.chunks(STRINGS).enumerate() {
+                self.check_log()?;
                 let some = some.iter().copied();
                 self.push(&records::strings(object.id, column, part * STRINGS, some))?;
             }
@@ -115,10 +117,23 @@ impl Writing<'_> {
             chunks.map(move |chunk| (owner, segment, chunk))
         });
         for (owner, segment, chunk) in chunks.collect::<Vec<_>>() {
+            self.check_log()?;
             self.write_chunk(&object, (owner, segment), &chunk)?;
             yield_now().await;
         }
         Ok(())
+    }
+
+    /// Nobody begins from a snapshot when the log has ended. And whoever closes the database waits for this.
+    fn check_log(&self) -> Result<(), EngineError> {
+        match self.files {
+            Files::Own(_, sequencer) => sequencer.failure().map_or(Ok(()), |reason| {
+                Err(EngineError::LogFailed {
+                    reason: reason.to_string(),
+                })
+            }),
+            Files::Other(_) => Ok(()),
+        }
     }
 
     fn write_chunk(
@@ -168,7 +183,7 @@ impl Writing<'_> {
     ) -> Result<Option<u64>, EngineError> {
         let number = chunk.number();
         let (files, is_own) = match self.files {
-            Files::Own(files) => (files, true),
+            Files::Own(files, _) => (files, true),
             Files::Other(files) => (files, false),
         };
         if !number.is_open() {
