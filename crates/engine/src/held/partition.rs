@@ -72,7 +72,7 @@ pub(crate) struct Partition {
     /// meanwhile.
     prepared: Option<Arc<Statement>>,
     /// Keys that a statement gives another owner when it commits, and those that it brings.
-    offered: Option<(StatementId, KeyRange)>,
+    offered: Option<keys::Offered>,
     adopted: Option<(StatementId, SharedKeys)>,
     /// Where commits are logged, if the object is durable.
     log: Option<Log>,

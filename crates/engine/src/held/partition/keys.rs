@@ -30,6 +30,14 @@ pub(crate) struct KeySelection {
     pub assignment: Arc<Assignment>,
 }
 
+/// Keys that a statement gives another owner when it commits.
+pub(super) struct Offered {
+    statement: StatementId,
+    keys: KeyRange,
+    /// As long as somebody has a part of it, the tree stays shared.
+    _stays_shared: SharedKeys,
+}
+
 /// Rows with some keys, and their entries, for another owner.
 pub(crate) struct OfferedRows {
     pub rows: Vec<(SegmentId, ChunkPart)>,
@@ -161,11 +169,21 @@ impl Partition {
         }
         let index = self.index.as_mut().expect("the object has a key");
         let keys = selection.keys(index.has_words());
-        let shared = index.share(&keys);
-        self.offered = Some((statement, keys));
+        let mut share = || {
+            let shared = index.share(&keys);
+            shared.expect("looked at the beginning, and nobody has taken keys since")
+        };
+        // The new owner may have committed, and have copied its part, before this one commits.
+        let stays_shared = share();
+        let shared = share();
+        self.offered = Some(Offered {
+            statement,
+            keys,
+            _stays_shared: stays_shared,
+        });
         Ok(OfferedRows {
             rows,
-            keys: shared.expect("looked at the beginning, and nobody has taken keys since"),
+            keys: shared,
             plain: self.dictionaries().iter().map(Option::is_none).collect(),
         })
     }
@@ -201,8 +219,11 @@ impl Partition {
         let Some(index) = &mut self.index else {
             return;
         };
-        if let Some((_, keys)) = self.offered.take_if(|(other, _)| *other == statement) {
-            index.give(&keys);
+        if let Some(offered) = self
+            .offered
+            .take_if(|offered| offered.statement == statement)
+        {
+            index.give(&offered.keys);
             // Older snapshots see rows here that the index does not know any more.
             self.keys_removed = at;
             self.deleted.forget(at);
@@ -213,7 +234,8 @@ impl Partition {
     }
 
     pub(super) fn abort_keys(&mut self, statement: StatementId) {
-        self.offered.take_if(|(other, _)| *other == statement);
+        self.offered
+            .take_if(|offered| offered.statement == statement);
         self.adopted.take_if(|(other, _)| *other == statement);
     }
 
