@@ -15,7 +15,7 @@
 
 use crate::clients::engine::Engine;
 use crate::recovery;
-use crate::simulations::simulated::{Simulated, for_seeds, turn};
+use crate::simulations::simulated::{Simulated, for_seeds, for_some_seeds, number, turn};
 use crate::{EngineError, Partitioning, Writer};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
@@ -540,7 +540,9 @@ fn what_was_acknowledged_is_there_after_a_crash() {
 
 #[test]
 fn every_operation_may_be_the_last_or_fail() {
-    for_seeds(1, |seed| {
+    // A seed has some hundred simulations.
+    let seeds = number("ERIS_SEEDS").map_or(1, |seeds| seeds.div_ceil(100));
+    for_some_seeds(seeds, |seed| {
         let mut operations = 0;
         while simulate(seed, Some(Fault::at(operations + 1).stop())) {
             operations += 1;
