@@ -12,6 +12,7 @@ pub(crate) mod nested;
 pub(crate) mod pattern;
 pub(crate) mod quantified;
 pub(crate) mod timestamp;
+pub(crate) mod turned;
 pub(crate) mod values;
 pub(crate) mod zero;
 

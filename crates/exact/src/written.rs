@@ -2,7 +2,7 @@
 //! plan, in which each expression passes all repairs of that kind.
 
 use crate::arithmetic::{date, division};
-use crate::comparison::{common_type, mixed, pattern, quantified, timestamp, values};
+use crate::comparison::{common_type, mixed, pattern, quantified, timestamp, turned, values};
 use crate::lists;
 use crate::text;
 use crate::walk::{rewrite_expressions, rewrite_nodes, rewrite_parts};
@@ -58,7 +58,7 @@ fn check_zone(expr: &Expr) -> Result<()> {
 type Rewrite = fn(Expr, &DFSchema) -> Result<Transformed<Expr>>;
 
 /// The repairs in their order: each sees what the ones before it have made.
-const REPAIRS: [Rewrite; 7] = [
+const REPAIRS: [Rewrite; 8] = [
     text::frame::rewrite,
     pattern::rewrite,
     lists::rewrite,
@@ -66,6 +66,7 @@ const REPAIRS: [Rewrite; 7] = [
     date::rewrite,
     timestamp::rewrite,
     mixed::rewrite,
+    turned::rewrite,
 ];
 
 fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
