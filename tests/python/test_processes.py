@@ -63,6 +63,59 @@ def test_a_connection_with_a_database_of_its_own_closes_it():
         result.fetchone()
 
 
+@pytest.mark.parametrize("how", ["connection", "database"])
+def test_what_is_closed_gives_memory_and_threads_back(how):
+    # Variables still lead to all of it.
+    out = run(f"""
+        def used():
+            status = open("/proc/self/status").read().split("VmRSS:")[1]
+            return int(status.split()[0]) // 1024, len(os.listdir("/proc/self/task"))
+
+        database = eris_db.Database(memory="1GB", aeus=2)
+        con = database.connect()
+        con.execute("SELECT 1").fetchall()
+        con.close()
+        database.close()
+
+        con = eris_db.connect(memory="1GB", aeus=2)
+        uses = []
+        if {how!r} == "database":
+            import numpy
+            database = eris_db.Database(memory="1GB", aeus=2)
+            con = database.connect()
+            index = eris_db.KeyIndex(database)
+            keys = numpy.array([1], dtype=numpy.uint64)
+            uses = [lambda: index.get(keys)]
+        cursor = con.cursor()
+        cursor.execute("CREATE TABLE t AS SELECT x AS k, x * 0.1 AS v FROM generate_series(1, 10000000) AS g(x)")
+        cursor.execute("CREATE TABLE keyed (k BIGINT PRIMARY KEY)")
+        rows = cursor.rows("keyed")
+        cursor.execute("SELECT v FROM t WHERE k = ?", [1]).fetchall()
+        unread = cursor.execute("SELECT v FROM t WHERE k < 5")
+        reader = cursor.execute("SELECT v FROM t").reader()
+        reader.read_next_batch()
+        before = used()
+        (database if {how!r} == "database" else con).close()
+        for _ in range(100):
+            after = used()
+            if after[0] < before[0] - 50 and after[1] < before[1] - 3:
+                break
+            time.sleep(0.1)
+        else:
+            print("kept", before, after)
+        uses += [cursor.fetchone, con.cursor, lambda: rows.get([1]), lambda: cursor.execute("SELECT 1"), unread.fetchone]
+        for use in uses:
+            try:
+                use()
+            except eris_db.InterfaceError as error:
+                assert "closed" in str(error), error
+            else:
+                print("used", use)
+        print("done")
+    """)
+    assert out.strip() == "done", out
+
+
 def test_the_default_connection_is_opened_anew():
     assert eris_db.sql("SELECT 1").fetchone() == (1,)
     first = eris_db.default_connection()

@@ -193,8 +193,14 @@ impl Connection {
     /// A way to the rows of a table by its PRIMARY KEY, without SQL.
     fn rows(&self, py: Python<'_>, table: &str) -> PyResult<Rows> {
         let executor = &self.executor;
-        let session = executor.check(py)?;
-        Rows::of(py, session, table, executor.closed(), &executor.has_written)
+        let session = executor.session(py)?;
+        Rows::of(
+            py,
+            &session,
+            table,
+            executor.closed(),
+            &executor.has_written,
+        )
     }
 
     /// A session of its own on the same database. It finds what is registered here at this moment.

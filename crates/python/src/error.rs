@@ -10,6 +10,8 @@ use eris_sql::{FrameFaultKind, SqlError, SqlErrorKind};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 use pyo3::{intern, sync::PyOnceLock};
+use std::error::Error;
+use std::fmt;
 
 /// An object of Python that is made once.
 ///
@@ -42,6 +44,27 @@ fn new_error(py: Python<'_>, name: &str, sqlstate: &str, message: String) -> PyE
     });
     made.map_or_else(|error| error, PyErr::from_value)
 }
+
+/// An exception of a frame's code, which threads of the database may show when Python has ended.
+pub struct Raised(pub PyErr);
+
+impl fmt::Display for Raised {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // To show an exception runs Python.
+        match Python::try_attach(|_| self.0.to_string()) {
+            Some(text) => f.write_str(&text),
+            None => f.write_str("Python has ended"),
+        }
+    }
+}
+
+impl fmt::Debug for Raised {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl Error for Raised {}
 
 /// The module is used in a way that it cannot be: a closed connection, a forked process.
 pub fn interface_error(py: Python<'_>, message: impl Into<String>) -> PyErr {
@@ -117,7 +140,7 @@ fn raised(py: Python<'_>, error: &SqlError) -> Option<PyErr> {
     let FrameFaultKind::Raised(raised) = fault.kind() else {
         return None;
     };
-    let raised = raised.get().downcast_ref::<PyErr>()?;
+    let Raised(raised) = raised.get().downcast_ref::<Raised>()?;
     Some(raised.clone_ref(py))
 }
 

@@ -5,14 +5,15 @@
 //! text, values  ── prepared statements, by their text ──┘
 //! ```
 
-use crate::error::{interface_error, kept, programming_error, sql_error, sql_error_with_hint};
+use crate::error::{kept, programming_error, sql_error, sql_error_with_hint};
 use crate::frame::{Frame, Registered, Visible};
-use crate::lifetime::{Closed, OfProcess};
+use crate::held::Held;
+use crate::lifetime::Closed;
 use crate::opened::OpenDatabase;
 use crate::parameters;
 use crate::result::Result as Answer;
 use crate::stream::Batches;
-use crate::wait::{Bar, Signals, Statement, lock, wait};
+use crate::wait::{Bar, Signals, Statement, wait};
 use eris_sql::{
     Canceller, Frames, Outcome, Parameter, PreparedStatement, Progress, Running, Session, SqlError,
     quoted,
@@ -30,12 +31,12 @@ const MOST_PREPARED: usize = 256;
 /// A session, and what is kept between its statements.
 pub struct Executor {
     database: Arc<OpenDatabase>,
-    session: OfProcess<Session>,
+    session: Held<Session>,
     closed: Closed,
     /// Something was written since the last commit().
     pub has_written: Arc<AtomicBool>,
     /// Held while a statement is executed: statements of one connection wait for each other.
-    work: Mutex<Work>,
+    work: Held<Work>,
     /// The last statement, for those who do not wait.
     last: Mutex<Last>,
     registered: Mutex<HashMap<String, Registered>>,
@@ -75,12 +76,13 @@ enum Request<'a> {
 impl Executor {
     /// A new session, which is closed with what is above it.
     pub fn new(py: Python<'_>, database: &Arc<OpenDatabase>, above: &Closed) -> PyResult<Self> {
+        let closed = Closed::below(above);
         Ok(Executor {
-            session: OfProcess::new(database.get(py)?.session()),
+            session: Held::new(database.get(py)?.session(), &closed),
             database: Arc::clone(database),
-            closed: Closed::below(above),
             has_written: Arc::default(),
-            work: Mutex::default(),
+            work: Held::new(Work::default(), &closed),
+            closed,
             last: Mutex::default(),
             registered: Mutex::default(),
             looks_at_variables: AtomicBool::new(true),
@@ -120,14 +122,11 @@ impl Executor {
 
     /// Closes it; whether it was open. A result that somebody has still is told so.
     pub fn close(&self, py: Python<'_>) -> PyResult<bool> {
-        self.session.get(py)?;
-        if !self.closed.close() {
+        self.database.check_process(py)?;
+        if !py.detach(|| self.closed.close()) {
             return Ok(false);
         }
         self.last().answer = None;
-        if let Ok(mut work) = self.work.try_lock() {
-            work.prepared.clear();
-        }
         Ok(true)
     }
 
@@ -148,13 +147,16 @@ impl Executor {
     ///
     /// # Errors
     /// It is closed, or another process's.
-    pub fn check(&self, py: Python<'_>) -> PyResult<&Session> {
-        let session = self.session.get(py)?;
-        self.database.check(py)?;
-        if self.closed.is_closed() {
-            return Err(interface_error(py, "the connection is closed"));
-        }
-        Ok(session)
+    pub fn session(&self, py: Python<'_>) -> PyResult<Session> {
+        self.session.cloned(py)
+    }
+
+    /// Whether it is open.
+    ///
+    /// # Errors
+    /// As [`session`](Self::session).
+    pub fn check(&self, py: Python<'_>) -> PyResult<()> {
+        self.session.check(py)
     }
 
     fn last(&self) -> MutexGuard<'_, Last> {
@@ -165,7 +167,7 @@ impl Executor {
     fn session_of(&self, py: Python<'_>, caller: Option<Py<PyAny>>) -> PyResult<(Session, Lookup)> {
         let visible = Arc::new(Visible::new(self.registered().clone(), caller));
         let session = self
-            .check(py)?
+            .session(py)?
             .with_frames(Arc::clone(&visible) as Arc<dyn Frames>);
         Ok((session, Lookup(visible)))
     }
@@ -189,7 +191,7 @@ impl Executor {
         values: Option<&Bound<'_, PyAny>>,
         caller: Option<Py<PyAny>>,
     ) -> PyResult<Py<Answer>> {
-        let mut work = lock(py, &self.work)?;
+        let mut work = self.work.lock(py)?;
         match values.filter(|values| !values.is_none()) {
             Some(values) => {
                 let known = work.prepared.contains_key(text);
@@ -197,7 +199,7 @@ impl Executor {
                     let (prepared, _lookup) = self.prepared(py, work, text, caller)?;
                     let bound = parameters::values(values, &prepared)?;
                     let request = Request::Prepared(&prepared, &bound);
-                    self.answer(py, self.check(py)?, text, request)
+                    self.answer(py, &self.session(py)?, text, request)
                 };
                 let again = caller.as_ref().map(|caller| caller.clone_ref(py));
                 match execute(&mut work, caller) {
@@ -235,7 +237,6 @@ impl Executor {
         caller: Option<Py<PyAny>>,
     ) -> PyResult<(PreparedStatement, Option<Lookup>)> {
         if let Some(known) = work.prepared.get(text) {
-            self.check(py)?;
             return Ok((known.clone(), None));
         }
         let (session, lookup) = self.session_of(py, caller)?;
@@ -336,7 +337,7 @@ impl Executor {
         statement: &str,
         parameters: &Bound<'_, PyAny>,
     ) -> PyResult<Py<Answer>> {
-        let mut work = lock(py, &self.work)?;
+        let mut work = self.work.lock(py)?;
         let caller = self.caller(py)?;
         // Its types are those of the table as it is now.
         work.prepared.remove(statement);
@@ -347,12 +348,12 @@ impl Executor {
         let rows = rows.collect::<PyResult<Vec<_>>>()?;
         if prepared.is_insert_of_values() {
             let request = Request::Rows(&prepared, rows);
-            return self.answer(py, self.check(py)?, statement, request);
+            return self.answer(py, &self.session(py)?, statement, request);
         }
         let (mut written, mut tag) = (0, "");
         for values in &rows {
             let request = Request::Prepared(&prepared, values);
-            let answer = self.answer(py, self.check(py)?, statement, request)?;
+            let answer = self.answer(py, &self.session(py)?, statement, request)?;
             let answer = answer.get();
             if answer.has_rows() {
                 answer.close(py)?;
@@ -377,7 +378,7 @@ impl Executor {
         object: &Bound<'_, PyAny>,
         by_name: bool,
     ) -> PyResult<Py<Answer>> {
-        let _work = lock(py, &self.work)?;
+        let _work = self.work.lock(py)?;
         // No name of a user has a parenthesis that is not closed.
         let name = "append(";
         let frame = Registered::clone(&relation(object)?);
@@ -386,7 +387,7 @@ impl Executor {
             None,
         ));
         let frames = Arc::clone(&visible) as Arc<dyn Frames>;
-        let session = self.check(py)?.with_frames(frames);
+        let session = self.session(py)?.with_frames(frames);
         let _lookup = Lookup(visible);
         let table: Vec<String> = table.split('.').map(quoted).collect();
         let by_name = if by_name { " BY NAME" } else { "" };

@@ -8,6 +8,7 @@
 //! ```
 
 use crate::calls::{in_frame, is_ending};
+use crate::error::Raised;
 use crate::import::{self, arrow_error, guarded};
 use crate::values;
 use arrow_array::{Array, RecordBatch, RecordBatchReader};
@@ -186,7 +187,7 @@ fn attached<T>(work: impl FnOnce(Python<'_>) -> PyResult<T>) -> Result<T, FrameE
         false => Python::try_attach(work),
     });
     let done = done.unwrap_or_else(|| Err(PyRuntimeError::new_err("Python has ended")));
-    done.map_err(FrameError::new)
+    done.map_err(|error| FrameError::new(Raised(error)))
 }
 
 /// Batches of Arrow's C stream.
@@ -201,8 +202,8 @@ impl Iterator for ForeignBatches {
             false => guarded(|| self.0.next().transpose()),
         });
         let wrong = |error: ArrowError| match Python::try_attach(|py| arrow_error(py, error)) {
-            Some(error) => FrameError::new(error),
-            None => FrameError::new(PyRuntimeError::new_err("Python has ended")),
+            Some(error) => FrameError::new(Raised(error)),
+            None => FrameError::new(Raised(PyRuntimeError::new_err("Python has ended"))),
         };
         next.map_err(wrong).transpose()
     }

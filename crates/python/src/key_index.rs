@@ -2,15 +2,12 @@
 
 use crate::database::Database;
 use crate::error::{data_error, not_pickled, operational_error};
+use crate::held::Held;
 use crate::import::is_of_numpy;
-use crate::lifetime::OfProcess;
 use crate::numpy_api;
-use crate::opened::OpenDatabase;
-use crate::wait::lock;
 use eris_engine::{EngineError, KeyClient, KeyIndex as EngineIndex};
 use numpy::{BorrowError, IntoPyArray, PyArray1, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::prelude::*;
-use std::sync::{Arc, Mutex};
 
 /// An index of 64-bit keys to 64-bit values, without rows, types or snapshots. Keys and values are arrays of uint64.
 ///
@@ -26,8 +23,7 @@ use std::sync::{Arc, Mutex};
 /// array([2, 4, 6], dtype=uint64)
 #[pyclass(module = "eris_db", frozen)]
 pub struct KeyIndex {
-    database: Arc<OpenDatabase>,
-    state: OfProcess<Mutex<IndexState>>,
+    state: Held<IndexState>,
 }
 
 struct IndexState {
@@ -61,17 +57,17 @@ impl KeyIndex {
                 format!("low is {low}, which is above high, {high}"),
             ));
         }
-        let database = Arc::clone(database.get().inner());
+        let database = database.get().inner();
         let engine = database.engine(py)?;
         let index = engine.create_key_index(name, low..=high);
         let client = index.client().map_err(|error| failed(py, &error))?;
+        let state = IndexState {
+            client,
+            found: Vec::new(),
+            _index: index,
+        };
         Ok(KeyIndex {
-            database,
-            state: OfProcess::new(Mutex::new(IndexState {
-                client,
-                found: Vec::new(),
-                _index: index,
-            })),
+            state: Held::new(state, database.closed()),
         })
     }
 
@@ -169,18 +165,13 @@ impl KeyIndex {
         let keys = readable
             .as_slice()
             .map_err(|_| not_contiguous(py, "keys"))?;
-        let mut state = lock(py, self.open(py)?)?;
+        let mut state = self.state.lock(py)?;
         let IndexState { client, found, .. } = &mut *state;
         let done = py.detach(|| {
             found.resize(keys.len(), None);
             work(client, keys, found)
         });
         done.map_err(|error| failed(py, &error))
-    }
-
-    fn open(&self, py: Python<'_>) -> PyResult<&Mutex<IndexState>> {
-        self.database.check(py)?;
-        self.state.get(py)
     }
 }
 

@@ -24,6 +24,7 @@ mod error;
 mod executor;
 mod exported;
 mod frame;
+mod held;
 mod import;
 mod key_index;
 mod lifetime;

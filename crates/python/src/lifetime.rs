@@ -3,6 +3,7 @@
 //! ```text
 //! fork   the child has none of the threads: what it inherited is neither used nor dropped (both would wait)
 //! exit   databases are closed while Python still runs, so that nothing that was committed waits for its flush
+//! close  whoever holds something of it is told, and gives it back (held)
 //! ```
 
 use crate::calls::end_frames;
@@ -10,7 +11,7 @@ use crate::error::interface_error;
 use pyo3::prelude::*;
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// How often a process was forked on the way to this one. Only the one thread of a new process writes it.
 static GENERATION: AtomicU64 = AtomicU64::new(0);
@@ -108,33 +109,80 @@ pub fn close_all(py: Python<'_>) {
     });
 }
 
+/// What gives something back when it is told that what it belongs to is closed.
+pub trait GivesBack: Send + Sync {
+    fn give_back(&self);
+}
+
 /// Whether something was closed, or what it belongs to: a cursor to its connection, and that to its database. Clones
 /// are the same.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Closed(Arc<ClosedState>);
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct ClosedState {
     is_closed: AtomicBool,
+    /// `None`: a database.
     parent: Option<Closed>,
+    told: Mutex<Told>,
+}
+
+/// Those who are told.
+#[derive(Default)]
+struct Told {
+    all: Vec<Weak<dyn GivesBack>>,
+    /// When there are as many, those that are gone are taken out.
+    most: usize,
 }
 
 impl Closed {
     /// Of something that belongs to another.
     pub fn below(parent: &Closed) -> Self {
         Closed(Arc::new(ClosedState {
-            is_closed: AtomicBool::new(false),
             parent: Some(parent.clone()),
+            ..ClosedState::default()
         }))
     }
 
-    /// Closes it; whether it was open.
+    /// Has this one told when it is closed, or what it belongs to.
+    pub fn tell(&self, told: Weak<dyn GivesBack>) {
+        let mut known = self.told();
+        if known.all.len() >= known.most {
+            known.all.retain(|known| known.strong_count() > 0);
+            known.most = 2 * known.all.len() + 16;
+        }
+        known.all.push(Weak::clone(&told));
+        drop(known);
+        if let Some(parent) = &self.0.parent {
+            parent.tell(told);
+        }
+    }
+
+    fn told(&self) -> MutexGuard<'_, Told> {
+        self.0.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Closes it; whether it was open. What belongs to it is given back, or by whoever uses it.
     pub fn close(&self) -> bool {
-        !self.0.is_closed.swap(true, Ordering::Relaxed)
+        let was_open = !self.0.is_closed.swap(true, Ordering::SeqCst);
+        let told = std::mem::take(&mut *self.told());
+        for gives_back in told.all.iter().filter_map(Weak::upgrade) {
+            gives_back.give_back();
+        }
+        was_open
     }
 
     pub fn is_closed(&self) -> bool {
         let of_parent = || self.0.parent.as_ref().is_some_and(Closed::is_closed);
-        self.0.is_closed.load(Ordering::Relaxed) || of_parent()
+        self.0.is_closed.load(Ordering::SeqCst) || of_parent()
+    }
+
+    /// What whoever uses it nevertheless is told.
+    pub fn error(&self, py: Python<'_>) -> PyErr {
+        match &self.0.parent {
+            Some(parent) if parent.is_closed() => parent.error(py),
+            Some(_) => interface_error(py, "the connection is closed"),
+            None => interface_error(py, "the database is closed"),
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! An open database, which connections and results share, and how it is opened and closed.
 
-use crate::error::{interface_error, operational_error, programming_error, sql_error};
+use crate::error::{operational_error, programming_error, sql_error};
 use crate::lifetime::{Closed, Closes, OfProcess, close_at_exit, leave};
 use crate::wait::{Signals, wait};
 use eris_engine::{DatabaseSettings, Engine, Settings, Synchronous};
@@ -17,6 +17,8 @@ use std::thread;
 pub struct OpenDatabase {
     /// `None` once it is closed.
     database: Mutex<Option<Opened>>,
+    /// Held while it is closed, so that whoever closes it, too, returns when that is done.
+    closing: Mutex<()>,
     budget: Budget,
     closed: Closed,
     of_process: OfProcess<()>,
@@ -36,7 +38,7 @@ impl OpenDatabase {
     pub fn get(&self, py: Python<'_>) -> PyResult<SqlDatabase> {
         self.check(py)?;
         let database = self.database.lock().unwrap_or_else(PoisonError::into_inner);
-        let opened = database.as_ref().ok_or_else(|| closed(py))?;
+        let opened = database.as_ref().ok_or_else(|| self.closed.error(py))?;
         Ok(opened.database.clone())
     }
 
@@ -47,15 +49,20 @@ impl OpenDatabase {
     pub fn engine(&self, py: Python<'_>) -> PyResult<Engine> {
         self.check(py)?;
         let database = self.database.lock().unwrap_or_else(PoisonError::into_inner);
-        let opened = database.as_ref().ok_or_else(|| closed(py))?;
+        let opened = database.as_ref().ok_or_else(|| self.closed.error(py))?;
         Ok(opened.engine.clone())
+    }
+
+    /// Rejects a database of another process.
+    pub fn check_process(&self, py: Python<'_>) -> PyResult<()> {
+        self.of_process.get(py).copied()
     }
 
     /// Rejects a database that is closed, or another process's.
     pub fn check(&self, py: Python<'_>) -> PyResult<()> {
         self.of_process.get(py)?;
         match self.closed.is_closed() {
-            true => Err(closed(py)),
+            true => Err(self.closed.error(py)),
             false => Ok(()),
         }
     }
@@ -81,7 +88,9 @@ impl OpenDatabase {
             .map_err(|error| sql_error(py, &error))
     }
 
+    /// The GIL is not held: threads may want it before they end.
     fn close_database(&self) -> Result<(), SqlError> {
+        let _closing = self.closing.lock().unwrap_or_else(PoisonError::into_inner);
         self.closed.close();
         let database = self
             .database
@@ -110,13 +119,12 @@ impl Drop for OpenDatabase {
             .take();
         // Its end waits for threads, which a forked process does not have.
         if self.of_process.is_foreign() {
-            leave(database);
+            return leave(database);
         }
+        // These threads may want the GIL, to give back what Python has lent.
+        let mut database = Some(database);
+        Python::try_attach(|py| py.detach(|| drop(database.take())));
     }
-}
-
-fn closed(py: Python<'_>) -> PyErr {
-    interface_error(py, "the database is closed")
 }
 
 /// Opens a database on a thread of its own, so that Ctrl-C is heard.
@@ -207,6 +215,7 @@ pub fn open(
     let inner = Arc::new(OpenDatabase {
         budget: opened.database.home().budget().clone(),
         database: Mutex::new(Some(opened)),
+        closing: Mutex::new(()),
         closed: Closed::default(),
         of_process: OfProcess::new(()),
     });

@@ -1,11 +1,12 @@
 //! Rows of a table by their keys, without SQL: batches in, batches out.
 
-use crate::error::{interface_error, not_pickled, programming_error, sql_error};
+use crate::error::{not_pickled, programming_error, sql_error};
+use crate::held::Held;
 use crate::import;
-use crate::lifetime::{Closed, OfProcess};
+use crate::lifetime::Closed;
 use crate::numpy_api;
 use crate::result::Result as Found;
-use crate::wait::{Signals, lock, wait};
+use crate::wait::{Signals, wait};
 use arrow_array::{Array, ArrayRef};
 use eris_sql::{Session, TableRows};
 use numpy::IntoPyArray;
@@ -13,8 +14,8 @@ use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 use std::ops::Bound as KeyBound;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 
 /// A way to the rows of one table with a PRIMARY KEY.
 ///
@@ -33,11 +34,9 @@ use std::sync::{Arc, Mutex};
 #[pyclass(module = "eris_db", frozen)]
 pub struct Rows {
     table: String,
-    /// Whether the connection is.
-    closed: Closed,
     /// Of the connection.
     has_written: Arc<AtomicBool>,
-    rows: OfProcess<Mutex<TableRows>>,
+    rows: Held<TableRows>,
 }
 
 impl Rows {
@@ -51,18 +50,9 @@ impl Rows {
         let rows = session.rows(table).map_err(|error| sql_error(py, &error))?;
         Ok(Rows {
             table: table.to_owned(),
-            closed: closed.clone(),
             has_written: Arc::clone(has_written),
-            rows: OfProcess::new(Mutex::new(rows)),
+            rows: Held::new(rows, closed),
         })
-    }
-
-    fn open(&self, py: Python<'_>) -> PyResult<&Mutex<TableRows>> {
-        let rows = self.rows.get(py)?;
-        match self.closed.is_closed() {
-            true => Err(interface_error(py, "the connection is closed")),
-            false => Ok(rows),
-        }
     }
 }
 
@@ -89,7 +79,7 @@ impl Rows {
         columns: Option<Vec<String>>,
     ) -> PyResult<(Found, Bound<'py, PyAny>)> {
         let keys = self::keys(keys)?;
-        let mut rows = lock(py, self.open(py)?)?;
+        let mut rows = self.rows.lock(py)?;
         let names = columns.unwrap_or_else(|| names(&rows));
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let found = wait(py, rows.get(&keys, &names), &mut Signals)?;
@@ -108,7 +98,7 @@ impl Rows {
     /// that is missing gets its default. Each row replaces the one that has its key. Returns how many were replaced.
     fn put(&self, py: Python<'_>, batch: &Bound<'_, PyAny>) -> PyResult<u64> {
         let batch = import::checked_batch(batch)?;
-        let mut rows = lock(py, self.open(py)?)?;
+        let mut rows = self.rows.lock(py)?;
         let replaced = wait(py, rows.put(&batch), &mut Signals)?;
         self.has_written.store(true, Ordering::Relaxed);
         replaced.map_err(|error| sql_error(py, &error))
@@ -117,7 +107,7 @@ impl Rows {
     /// Removes the rows that have these keys. Returns how many there were.
     fn remove(&self, py: Python<'_>, keys: &Bound<'_, PyAny>) -> PyResult<u64> {
         let keys = self::keys(keys)?;
-        let mut rows = lock(py, self.open(py)?)?;
+        let mut rows = self.rows.lock(py)?;
         let removed = wait(py, rows.remove(&keys), &mut Signals)?;
         self.has_written.store(true, Ordering::Relaxed);
         removed.map_err(|error| sql_error(py, &error))
@@ -150,7 +140,7 @@ impl Rows {
                 )
             })
             .collect();
-        let mut rows = lock(py, self.open(py)?)?;
+        let mut rows = self.rows.lock(py)?;
         let names = columns.unwrap_or_else(|| names(&rows));
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let found = wait(py, rows.ranges(&ranges, limit, &names), &mut Signals)?;
@@ -161,7 +151,7 @@ impl Rows {
     /// The names of the key's columns.
     #[getter]
     fn key(&self, py: Python<'_>) -> PyResult<Vec<String>> {
-        Ok(lock(py, self.open(py)?)?.key().to_vec())
+        Ok(self.rows.lock(py)?.key().to_vec())
     }
 
     fn __repr__(&self) -> String {

@@ -1,9 +1,10 @@
 //! The batches of a running query, for whoever pulls them: Python's rows, or a consumer of Arrow's C stream.
 
 use crate::error::{interface_error, sql_error};
+use crate::held::Held;
 use crate::import::arrow_error;
-use crate::lifetime::{Closed, OfProcess};
-use crate::wait::{Bar, Statement, lock, wait};
+use crate::lifetime::Closed;
+use crate::wait::{Bar, Statement, wait};
 use arrow_array::{RecordBatch, RecordBatchOptions, RecordBatchReader};
 use arrow_cast::cast;
 use arrow_schema::{ArrowError, DataType, FieldRef, Schema, SchemaRef};
@@ -11,7 +12,8 @@ use eris_sql::{Canceller, QueryStream};
 use futures::StreamExt;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The rest of a query's batches.
 pub struct Batches {
@@ -19,7 +21,8 @@ pub struct Batches {
     /// Where it came from.
     closed: Closed,
     canceller: Canceller,
-    stream: OfProcess<Mutex<Option<(QueryStream, Bar)>>>,
+    stream: Held<Option<(QueryStream, Bar)>>,
+    has_ended: AtomicBool,
 }
 
 impl Batches {
@@ -28,7 +31,8 @@ impl Batches {
             schema: with_views(stream.schema()),
             closed: closed.clone(),
             canceller,
-            stream: OfProcess::new(Mutex::new(Some((stream, bar)))),
+            stream: Held::new(Some((stream, bar)), closed),
+            has_ended: AtomicBool::new(false),
         }
     }
 
@@ -43,18 +47,20 @@ impl Batches {
 
     /// The next batch with rows; `None` behind the last one. Whoever gets an error gets nothing more.
     pub fn next(&self, py: Python<'_>) -> PyResult<Option<RecordBatch>> {
-        let stream = self.stream.get(py)?;
-        let mut held = lock(py, stream)?;
+        if self.has_ended.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        if self.closed.is_closed() {
+            return Err(interface_error(
+                py,
+                "the connection was closed before all rows were read",
+            ));
+        }
+        let mut held = self.stream.lock(py)?;
         loop {
             let Some((mut stream, mut bar)) = held.take() else {
                 return Ok(None);
             };
-            if self.closed.is_closed() {
-                return Err(interface_error(
-                    py,
-                    "the connection was closed before all rows were read",
-                ));
-            }
             let progress = stream.progress().clone();
             let mut watch =
                 Statement::new(self.canceller.clone(), progress, &self.closed, &mut bar);
@@ -69,6 +75,7 @@ impl Batches {
             match next? {
                 // What has ended cannot be interrupted any more.
                 None => {
+                    self.has_ended.store(true, Ordering::Relaxed);
                     self.canceller.cancel();
                     return Ok(None);
                 }
@@ -103,7 +110,11 @@ impl Batches {
 
     /// Nobody wants the rest.
     pub fn close(&self, py: Python<'_>) -> PyResult<()> {
-        let stream = lock(py, self.stream.get(py)?)?.take();
+        self.has_ended.store(true, Ordering::Relaxed);
+        if self.closed.is_closed() {
+            return Ok(());
+        }
+        let stream = self.stream.lock(py)?.take();
         // Its end may wait for a lock of the engine.
         py.detach(|| drop(stream));
         Ok(())
