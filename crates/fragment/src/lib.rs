@@ -18,6 +18,7 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod bytes;
 mod error;
 mod executor;
 mod expr;
@@ -30,6 +31,7 @@ pub mod text;
 mod wire;
 
 pub use access::Access;
+pub use bytes::bytes_of;
 pub use error::FragmentError;
 pub use executor::{Estimate, Execution, Executor, FragmentReport, FragmentStream, WorkerReport};
 pub use expr::{BinaryOp, Expr};

@@ -5,10 +5,13 @@ use crate::maintenance::balance::Balance;
 use crate::running::queries::Queries;
 use datafusion::execution::context::SessionState;
 use eris_exact::Spill;
-use eris_home::ReadBandwidth;
+use eris_home::{Budget, ReadBandwidth};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::OnceCell;
+
+/// Batches that wait for their readers may have this part of the memory limit.
+const WAITING_PART: u64 = 8;
 
 /// The services of a database.
 pub(crate) struct Services {
@@ -18,6 +21,9 @@ pub(crate) struct Services {
     pub queries: Arc<Queries>,
     /// The memory limit at the start.
     pub first_memory_limit: u64,
+    /// What batches that wait for their readers may have, those of all statements together. It is beside the memory of
+    /// tables and operators, for a reader that takes its time must not be why another statement fails.
+    pub waiting: Budget,
     /// The state without tables; statements run on copies of it.
     pub state: Arc<SessionState>,
     /// What memory delivers, once that has been measured.
@@ -38,6 +44,7 @@ impl Services {
             spill,
             queries: Arc::default(),
             first_memory_limit,
+            waiting: Budget::new(first_memory_limit / WAITING_PART),
             state: Arc::new(state),
             bandwidth: OnceCell::new(),
             sessions: AtomicU64::new(0),

@@ -7,6 +7,7 @@ use crate::running::queries;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::physical_plan::SendableRecordBatchStream;
+use eris_numa::Reservation;
 use futures::future::BoxFuture;
 use futures::{Stream, StreamExt, TryStreamExt};
 use std::any::Any;
@@ -26,10 +27,17 @@ pub struct QueryStream {
     progress: Progress,
 }
 
+/// A batch that waits for its reader.
+pub(crate) struct Waiting {
+    pub batch: RecordBatch,
+    /// Its part of the memory for such batches. `None`: it waits alone.
+    pub _room: Option<Reservation>,
+}
+
 /// Where the rows come from.
 enum RowSource {
     Task {
-        receiver: mpsc::Receiver<Result<RecordBatch, SqlError>>,
+        receiver: mpsc::Receiver<Result<Waiting, SqlError>>,
         task: Task,
     },
     Direct(Box<Direct>),
@@ -38,7 +46,7 @@ enum RowSource {
 impl QueryStream {
     pub(crate) fn of_task(
         schema: SchemaRef,
-        receiver: mpsc::Receiver<Result<RecordBatch, SqlError>>,
+        receiver: mpsc::Receiver<Result<Waiting, SqlError>>,
         task: Task,
         progress: Progress,
     ) -> Self {
@@ -82,7 +90,7 @@ impl Stream for QueryStream {
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         match &mut self.rows {
             RowSource::Task { receiver, task } => match ready!(receiver.poll_recv(cx)) {
-                Some(batch) => Poll::Ready(Some(batch)),
+                Some(waiting) => Poll::Ready(Some(waiting.map(|waiting| waiting.batch))),
                 // The sender is gone: at the end, or because the task has panicked.
                 None => task.poll_failure(cx).map(|failure| failure.map(Err)),
             },

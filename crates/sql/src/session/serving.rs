@@ -14,13 +14,15 @@ use crate::plan_cache::{Attempt, NotShort, Short};
 use crate::progress::{PROGRESS, Progress};
 use crate::running::outcome::{Begun, Outcome};
 use crate::running::queries;
-use crate::running::query::{Direct, QueryStream, Task, internal};
+use crate::running::query::{Direct, QueryStream, Task, Waiting, internal};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::physical_plan::SendableRecordBatchStream;
+use eris_fragment::bytes_of;
 use futures::{FutureExt, StreamExt};
 use std::panic::AssertUnwindSafe;
 use tokio::runtime::Handle;
+use tokio::sync::mpsc::error::SendError;
 use tokio::sync::{mpsc, oneshot};
 
 /// Batches that may wait for their reader, of about a MiB each. With two, both woke each other at every batch.
@@ -35,7 +37,7 @@ struct Serving {
 }
 
 /// What the task tells the session: rows come through a channel.
-type Started = Outcome<(SchemaRef, mpsc::Receiver<Result<RecordBatch, SqlError>>)>;
+type Started = Outcome<(SchemaRef, mpsc::Receiver<Result<Waiting, SqlError>>)>;
 
 impl Session {
     pub(super) async fn serve(
@@ -176,16 +178,38 @@ impl Serving {
     async fn forward(
         &self,
         mut stream: SendableRecordBatchStream,
-        sender: &mpsc::Sender<Result<RecordBatch, SqlError>>,
+        sender: &mpsc::Sender<Result<Waiting, SqlError>>,
     ) -> Result<(), SqlError> {
         while let Some(batch) = stream.next().await {
             let batch = batch.map_err(SqlError::from_datafusion)?;
             self.context.settle_numbers().await?;
             self.running.query.add_rows(batch.num_rows() as u64);
-            if sender.send(Ok(batch)).await.is_err() {
-                return Err(eris_fragment::FragmentError::Cancelled.into());
-            }
+            let sent = self.hand_on(batch, sender).await;
+            sent.map_err(|_| eris_fragment::FragmentError::Cancelled)?;
         }
+        Ok(())
+    }
+
+    /// Puts a batch where its reader finds it, when there is room. If others have all memory for such batches, it waits
+    /// alone. The error: there is no reader any more.
+    async fn hand_on(
+        &self,
+        batch: RecordBatch,
+        sender: &mpsc::Sender<Result<Waiting, SqlError>>,
+    ) -> Result<(), SendError<()>> {
+        let bytes = batch.columns().iter().map(bytes_of).sum();
+        let room = self.context.services.waiting.try_reserve(bytes);
+        let permit = match room {
+            Ok(_) => sender.reserve().await?,
+            Err(_) => {
+                let mut all = sender.reserve_many(WAITING).await?;
+                all.next().expect("there are as many")
+            }
+        };
+        permit.send(Ok(Waiting {
+            batch,
+            _room: room.ok(),
+        }));
         Ok(())
     }
 }
