@@ -424,3 +424,39 @@ fn many_statements_under_pressure_end_with_their_answer_or_an_error() {
         eventually("gone", || database.spill().files() == 0).await;
     });
 }
+
+#[test]
+fn rows_that_nobody_reads_leave_room_for_others_and_are_all_there() {
+    block_on(async {
+        // All batches that wait may have an eighth of it, which is less than those of one statement would be.
+        let database = database_with(1, 2, 100_000_000);
+        let session = database.session();
+        run(
+            &session,
+            "CREATE TABLE t AS SELECT i, i * 2 AS j, i * 3 AS k FROM generate_series(1, 1000000) AS g(i)",
+        )
+        .await
+        .unwrap();
+        let mut unread = Vec::new();
+        for _ in 0..12 {
+            // An operator above the scan, so that rows are computed before anybody asks for them.
+            let query = "SELECT i, j, k FROM t LIMIT 900000 OFFSET 10";
+            let Outcome::Rows(rows) = session.execute(query).await.unwrap() else {
+                panic!("no rows");
+            };
+            unread.push(rows);
+        }
+        let half = database.home().budget().free() / 2;
+        let others = database.home().budget().try_reserve(half);
+        assert!(others.is_ok(), "{others:?}");
+        drop(others);
+        let groups = rows(&session, "SELECT i % 200000 AS g, sum(j) FROM t GROUP BY g").await;
+        assert_eq!(groups.unwrap().num_rows(), 200_000);
+        // The last one first, so that those in front of it wait.
+        for stream in unread.into_iter().rev() {
+            let batches = stream.collect().await.unwrap();
+            let count: usize = batches.iter().map(RecordBatch::num_rows).sum();
+            assert_eq!(count, 900_000);
+        }
+    });
+}

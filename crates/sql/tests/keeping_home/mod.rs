@@ -26,7 +26,11 @@ use tokio::sync::Semaphore;
 
 /// A home over an engine. Clones are the same one.
 #[derive(Clone)]
-pub struct KeepingHome(Arc<Kept>);
+pub struct KeepingHome {
+    kept: Arc<Kept>,
+    /// Which database has it. What one that has ended still does changes nothing, as if its process were gone.
+    database: u64,
+}
 
 struct Kept {
     engine: Arc<dyn Home>,
@@ -35,6 +39,8 @@ struct Kept {
 
 #[derive(Default)]
 struct State {
+    /// The database that was opened last.
+    database: u64,
     /// All data objects, as they were made.
     objects: BTreeMap<ObjectId, ObjectDefinition>,
     /// Those that a database has opened again.
@@ -108,18 +114,27 @@ impl KeepingHome {
             memory_limit: Some(2 << 30),
             database: None,
         };
-        KeepingHome(Arc::new(Kept {
-            engine: Engine::home(settings).unwrap(),
-            state: Mutex::default(),
-        }))
+        KeepingHome {
+            kept: Arc::new(Kept {
+                engine: Engine::home(settings).unwrap(),
+                state: Mutex::default(),
+            }),
+            database: 0,
+        }
     }
 
+    /// For a database that is to be opened.
     pub fn home(&self) -> Arc<dyn Home> {
-        Arc::new(self.clone())
+        let mut state = self.state();
+        state.database += 1;
+        Arc::new(KeepingHome {
+            kept: Arc::clone(&self.kept),
+            database: state.database,
+        })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock().unwrap()
+        self.kept.state.lock().unwrap()
     }
 
     /// Forgets what is not durable. The process is gone: nothing that it still does matters.
@@ -262,7 +277,7 @@ impl Definitions for KeepingHome {
             return wrong("it is in use");
         }
         // Indexes end with the process.
-        if let Some(indexes) = self.0.engine.secondary_indexes() {
+        if let Some(indexes) = self.kept.engine.secondary_indexes() {
             for index in indexes.indexes(object)? {
                 indexes.drop_index(object, index.id)?;
             }
@@ -335,22 +350,22 @@ impl Durability for KeepingHome {
 
 impl Executor for KeepingHome {
     fn execute(&self, fragment: Arc<Fragment>, streams: usize) -> Result<Execution, FragmentError> {
-        self.0.engine.execute(fragment, streams)
+        self.kept.engine.execute(fragment, streams)
     }
 
     fn access(&self, fragment: &Fragment) -> Option<Access> {
-        self.0.engine.access(fragment)
+        self.kept.engine.access(fragment)
     }
 
     fn estimate(&self, fragment: &Fragment) -> Option<Estimate> {
-        self.0.engine.estimate(fragment)
+        self.kept.engine.estimate(fragment)
     }
 }
 
 impl Home for KeepingHome {
     fn create(&self, definition: ObjectDefinition) -> BoxFuture<'_, Result<ObjectId, HomeError>> {
         async move {
-            let object = self.0.engine.create(definition.clone()).await?;
+            let object = self.kept.engine.create(definition.clone()).await?;
             self.state().objects.insert(object, definition);
             Ok(object)
         }
@@ -359,15 +374,22 @@ impl Home for KeepingHome {
 
     fn drop_object(&self, object: ObjectId) -> BoxFuture<'_, Result<(), HomeError>> {
         async move {
-            self.state().objects.remove(&object);
-            self.0.engine.drop_object(object).await
+            {
+                let mut state = self.state();
+                // The end of a database drops nothing.
+                if self.database != state.database || state.is_closed || state.has_crashed {
+                    return Ok(());
+                }
+                state.objects.remove(&object);
+            }
+            self.kept.engine.drop_object(object).await
         }
         .boxed()
     }
 
     fn barrier(&self) -> BoxFuture<'_, Result<(), HomeError>> {
         async move {
-            self.0.engine.barrier().await?;
+            self.kept.engine.barrier().await?;
             self.state().flush();
             Ok(())
         }
@@ -383,23 +405,23 @@ impl Home for KeepingHome {
     }
 
     fn hold(&self) -> HeldSnapshot {
-        self.0.engine.hold()
+        self.kept.engine.hold()
     }
 
     fn hold_applied(&self) -> HeldSnapshot {
-        self.0.engine.hold_applied()
+        self.kept.engine.hold_applied()
     }
 
     fn settle(&self) -> BoxFuture<'_, ()> {
-        self.0.engine.settle()
+        self.kept.engine.settle()
     }
 
     fn statistics(&self, object: ObjectId) -> Result<ObjectStatistics, HomeError> {
-        self.0.engine.statistics(object)
+        self.kept.engine.statistics(object)
     }
 
     fn row_count(&self, object: ObjectId) -> Result<u64, HomeError> {
-        self.0.engine.row_count(object)
+        self.kept.engine.row_count(object)
     }
 
     fn lookup<'a>(
@@ -409,81 +431,81 @@ impl Home for KeepingHome {
         columns: Arc<[ColumnId]>,
         newest: Newest,
     ) -> BoxFuture<'a, Result<Found, HomeError>> {
-        self.0.engine.lookup(object, keys, columns, newest)
+        self.kept.engine.lookup(object, keys, columns, newest)
     }
 
     fn add(&self, objects: &[ObjectId]) -> Result<Box<dyn Write>, HomeError> {
-        self.0.engine.add(objects)
+        self.kept.engine.add(objects)
     }
 
     fn change<'a>(
         &'a self,
         objects: &'a [ObjectId],
     ) -> BoxFuture<'a, Result<Box<dyn Write>, HomeError>> {
-        self.0.engine.change(objects)
+        self.kept.engine.change(objects)
     }
 
     fn budget(&self) -> &Budget {
-        self.0.engine.budget()
+        self.kept.engine.budget()
     }
 
     fn usage(&self) -> Vec<Usage> {
-        self.0.engine.usage()
+        self.kept.engine.usage()
     }
 
     fn worker_count(&self) -> usize {
-        self.0.engine.worker_count()
+        self.kept.engine.worker_count()
     }
 
     fn workers(&self) -> Vec<WorkerDescription> {
-        self.0.engine.workers()
+        self.kept.engine.workers()
     }
 
     fn nodes(&self) -> Vec<NodeDescription> {
-        self.0.engine.nodes()
+        self.kept.engine.nodes()
     }
 
     fn huge_pages(&self) -> HugePages {
-        self.0.engine.huge_pages()
+        self.kept.engine.huge_pages()
     }
 
     fn traffic(&self) -> Vec<Traffic> {
-        self.0.engine.traffic()
+        self.kept.engine.traffic()
     }
 
     fn paced_as(&self) -> Option<String> {
-        self.0.engine.paced_as()
+        self.kept.engine.paced_as()
     }
 
     fn measure_bandwidth(&self) -> Option<ReadBandwidth> {
-        self.0.engine.measure_bandwidth()
+        self.kept.engine.measure_bandwidth()
     }
 
     fn inspect(&self, object: ObjectId) -> BoxFuture<'_, Result<Inspection, HomeError>> {
-        self.0.engine.inspect(object)
+        self.kept.engine.inspect(object)
     }
 
     fn single_rows(&self) -> Option<&dyn SingleRows> {
-        self.0.engine.single_rows()
+        self.kept.engine.single_rows()
     }
 
     fn secondary_indexes(&self) -> Option<&dyn SecondaryIndexes> {
-        self.0.engine.secondary_indexes()
+        self.kept.engine.secondary_indexes()
     }
 
     fn key_orders(&self) -> Option<&dyn KeyOrders> {
-        self.0.engine.key_orders()
+        self.kept.engine.key_orders()
     }
 
     fn key_indexes(&self) -> Option<&dyn KeyIndexes> {
-        self.0.engine.key_indexes()
+        self.kept.engine.key_indexes()
     }
 
     fn ownership(&self) -> Option<&dyn Ownership> {
-        self.0.engine.ownership()
+        self.kept.engine.ownership()
     }
 
     fn balancer(&self, balancing: Balancing) -> Result<Option<Box<dyn Balancer>>, HomeError> {
-        self.0.engine.balancer(balancing)
+        self.kept.engine.balancer(balancing)
     }
 }
