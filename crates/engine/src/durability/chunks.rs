@@ -232,8 +232,8 @@ impl Chunks {
         })
     }
 
-    /// Files of which little is in use are written anew, as long as it goes on. Returns why some stay as they are: there
-    /// is no room, or a chunk cannot be read.
+    /// Files of which little is in use are written anew, as long as it goes on. Returns why some stay as they are:
+    /// there is no room, or a chunk cannot be read.
     ///
     /// # Errors
     /// As [`Chunks::retain`].

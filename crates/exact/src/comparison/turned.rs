@@ -1,8 +1,9 @@
 //! Constants stand behind the operator: `3 < x` becomes `x > 3`.
 //!
-//! **Stands for** a simplification of DataFusion. Of `x >= 3 AND 3 < x` it keeps one condition, and takes the wrong one:
-//! which of two is stricter goes by the operator, without looking which side has the constant. It turns such comparisons
-//! itself where they are written so, but not those that come out of a cast later, such as that of a date to a timestamp.
+//! **Stands for** a simplification of DataFusion. Of `x >= 3 AND 3 < x` it keeps one condition, and takes the wrong
+//! one: which of two is stricter goes by the operator, without looking which side has the constant. It turns such
+//! comparisons itself where they are written so, but not those that come out of a cast later, such as that of a date to
+//! a timestamp.
 
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result};
