@@ -107,8 +107,10 @@ impl OpenLog {
         let mut thread = self.thread.lock();
         let closed = thread.take().map_or(Ok(()), LogThread::close);
         let directory = self.directory.lock().take();
-        // A checkpoint that is under way gives up.
-        directory.map(OpenDirectory::close);
+        if let Some(directory) = directory {
+            // A checkpoint that is under way gives up.
+            directory.close();
+        }
         closed
     }
 

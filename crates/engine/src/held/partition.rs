@@ -25,7 +25,7 @@ use crate::held::segment_view::SegmentView;
 use crate::held::superseded::{Superseded, SupersedingCommit, key_bytes};
 use crate::held::unique::Pending;
 use crate::object::data_object::DataObject;
-use crate::object::keys::{KeyRange, Keys};
+use crate::object::keys::Keys;
 use crate::object::statement::Statement;
 use crate::object::statistics::Tally;
 use crate::sequencer::Seen;
