@@ -15,7 +15,7 @@ mod structures;
 #[path = "../../../crates/bench/src/index/threads.rs"]
 mod threads;
 
-use keys::Keys;
+use keys::KeySequence;
 use std::io::{BufRead, Write};
 use structures::{Structure, names, structure};
 
@@ -41,8 +41,8 @@ fn main() {
                 unsafe { libmimalloc_sys::mi_option_set(LARGE_PAGES, 1) }
             }
             let keys = match order {
-                "dense" => Keys::dense(number(count)),
-                _ => Keys::random(number(count)),
+                "dense" => KeySequence::dense(number(count)),
+                _ => KeySequence::random(number(count)),
             };
             match structure(name, keys, number(threads) as usize) {
                 Some(structure) => answer(structure),
@@ -105,7 +105,7 @@ mod tests {
         assert_eq!(names(1).len(), 4);
         assert_eq!(names(2).len(), 2);
         for threads in [1, 2] {
-            for keys in [Keys::dense(20_000), Keys::random(20_000)] {
+            for keys in [KeySequence::dense(20_000), KeySequence::random(20_000)] {
                 for name in names(threads) {
                     let mut one = structure(name, keys, threads).unwrap();
                     assert_eq!(reply(&mut *one, "insert 0 10000"), Ok(Some(0)));
@@ -124,10 +124,10 @@ mod tests {
 
     #[test]
     fn what_is_not_understood_is_told() {
-        let mut one = structure("congee", Keys::dense(1), 1).unwrap();
+        let mut one = structure("congee", KeySequence::dense(1), 1).unwrap();
         for request in ["", "insert 1", "lookup a b", "forget 1"] {
             assert!(reply(&mut *one, request).is_err(), "{request}");
         }
-        assert!(structure("other", Keys::dense(1), 1).is_none());
+        assert!(structure("other", KeySequence::dense(1), 1).is_none());
     }
 }

@@ -1,6 +1,6 @@
 //! What takes part: each can be filled and asked, by one or more threads.
 
-use crate::keys::{BATCH, Keys, count_entries, value};
+use crate::keys::{BATCH, KeySequence, count_entries, value};
 use crate::olc::{OlcArt, Writer};
 use crate::threads::{on_threads, share};
 use congee::U64Congee;
@@ -32,7 +32,7 @@ pub fn names(threads: usize) -> &'static [&'static str] {
 }
 
 /// The one of that name, for these keys.
-pub fn structure(name: &str, keys: Keys, threads: usize) -> Option<Box<dyn Structure>> {
+pub fn structure(name: &str, keys: KeySequence, threads: usize) -> Option<Box<dyn Structure>> {
     Some(match name {
         "shared" => Box::new(Olc::new(keys, threads)),
         "congee" => Box::new(Congee::new(keys, threads)),
@@ -50,13 +50,13 @@ fn found_by(threads: usize, lookup: impl Fn(usize) -> u64 + Sync) -> u64 {
 
 /// Congee's tree for all threads.
 struct Congee {
-    keys: Keys,
+    keys: KeySequence,
     threads: usize,
     tree: U64Congee<usize>,
 }
 
 impl Congee {
-    fn new(keys: Keys, threads: usize) -> Self {
+    fn new(keys: KeySequence, threads: usize) -> Self {
         Congee {
             keys,
             threads,
@@ -101,13 +101,13 @@ impl Structure for Congee {
 
 /// Our own tree for all threads.
 struct Olc {
-    keys: Keys,
+    keys: KeySequence,
     tree: OlcArt,
     writers: Vec<std::sync::Mutex<Writer>>,
 }
 
 impl Olc {
-    fn new(keys: Keys, threads: usize) -> Self {
+    fn new(keys: KeySequence, threads: usize) -> Self {
         Olc {
             keys,
             tree: OlcArt::new(),
@@ -148,7 +148,7 @@ impl Structure for Olc {
 
 /// A map of one thread.
 struct Map<M> {
-    keys: Keys,
+    keys: KeySequence,
     map: M,
 }
 
@@ -189,7 +189,7 @@ impl KeyMap for hashbrown::HashMap<u64, u64> {
 }
 
 impl<M: KeyMap> Map<M> {
-    fn new(keys: Keys, map: M) -> Self {
+    fn new(keys: KeySequence, map: M) -> Self {
         Map { keys, map }
     }
 }
