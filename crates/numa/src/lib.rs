@@ -31,6 +31,7 @@
 
 mod accounts;
 mod affinity;
+mod atomic_buffer;
 mod budget;
 mod buffer;
 mod buffer_parts;
@@ -67,6 +68,7 @@ mod topology;
 
 pub use accounts::{NodeAccount, NodeReservation};
 pub use affinity::{PinError, current_cpu, give_way, pin_current_thread};
+pub use atomic_buffer::AtomicBuffer;
 pub use budget::{Budget, Cause, OutOfMemory, Reservation};
 pub use buffer::{Buffer, Plain};
 pub use buffer_parts::BufferParts;
