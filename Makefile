@@ -28,7 +28,7 @@ BENCH ?=
 # What the module is tested with; one wheel is for all from 3.11 on.
 PYTHON ?= python3
 # Targets of `make fuzz`, as crate/target.
-FUZZ ?= index/art column/form log/chunk_files fragment/wire sql/sql sql/csv sql/json sql/parquet sql/arrow
+FUZZ ?= index/art blink/tree column/form log/chunk_files fragment/wire sql/sql sql/csv sql/json sql/parquet sql/arrow
 FUZZ_SECONDS ?= 60
 ERIS := $(CARGO_TARGET_DIR)/release/eris
 RIVALS := $(ERIS_CACHE)/target-rivals/release/rivals
@@ -51,8 +51,8 @@ RESULTS := bench/results/$(shell date +%F)-$(shell uname -n)
 APART = $(wildcard crates/*/fuzz/fuzz_targets/*.rs $(addprefix bench/rivals/,src/*.rs examples/*.rs examples/*/*.rs))
 
 # Crates whose protocols are model-checked, and crates that Miri can run.
-LOOM_CRATES := route aeu atomics
-MIRI_CRATES := kernels route index
+LOOM_CRATES := route aeu atomics blink
+MIRI_CRATES := kernels route index blink
 
 .PHONY: help
 help: ## list the recipes

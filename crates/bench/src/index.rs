@@ -4,6 +4,7 @@
 //! size     operations per second against the number of keys (the ERIS paper's Figures 1 and 8), uniform
 //!   owned     a tree per thread, each of blocks of the keys, and each thread asks its own: what partitions could do
 //!   routed    Eris: clients ask for keys of all ranges, the keys find their owners
+//!   blink     one tree that all threads share ([`shared`])
 //!   others    of another program, each in its process, if there is one ([`rival`])
 //! skew     lookups by Zipf's law on small and huge pages, as inserted and reorganised ([`skew`]); the model's misses
 //! moves    what it takes to reorganise, by number of keys; and how fast clients go on meanwhile ([`meanwhile`])
@@ -25,6 +26,7 @@ mod loads;
 mod meanwhile;
 mod progress;
 mod rival;
+mod shared;
 mod skew;
 mod structure;
 mod threads;
@@ -258,11 +260,11 @@ mod tests {
         let report = run(&settings, &options).unwrap();
         let named = |case: &'static str| report.rows.iter().filter(move |row| row.case == case);
         assert!(named("lookup").all(|row| row.value > 0.0), "{report:?}");
-        // Dense and random, on one thread and on two: three structures of Eris and two rivals.
-        assert_eq!(named("lookup").count(), 2 * 2 * (3 + 2));
-        // On one thread a tree alone has ranges and tells its size; rivals tell what they like.
-        assert_eq!(named("range of 100").count(), 2 * (1 + 2));
-        assert_eq!(named("memory").count(), 2 * ((2 + 1) + 1 + 2));
+        // Dense and random, on one thread and on two: five structures of Eris and two rivals.
+        assert_eq!(named("lookup").count(), 2 * 2 * (5 + 2));
+        // On one thread a tree alone has ranges and tells its size, a shared one always; rivals tell what they like.
+        assert_eq!(named("range of 100").count(), 2 * (1 + 2 + 2));
+        assert_eq!(named("memory").count(), 2 * ((2 + 1) + 1 + 4 + 2));
         // Dense and random, two exponents, four trees, alone and in batches.
         assert_eq!(named("skewed lookup").count(), 2 * 2 * 4 * 2);
         assert_eq!(named("rate meanwhile").count(), 2);

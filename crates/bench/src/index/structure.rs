@@ -2,6 +2,7 @@
 
 use super::error::IndexBenchError;
 use super::keys::{BATCH, KeySequence, count_entries, value};
+use super::shared::Shared;
 use super::threads::{on_threads, share};
 use eris_engine::{Engine, KeyIndex, Settings};
 use eris_index::Art;
@@ -42,11 +43,13 @@ pub fn structures(
         Box::new(Owned::new(settings, keys, threads, BATCH)?),
         Box::new(Owned::new(settings, keys, threads, 1)?),
         Box::new(Routed::new(settings, keys, threads)?),
+        Box::new(Shared::new(settings, keys, threads, BATCH)?),
+        Box::new(Shared::new(settings, keys, threads, 1)?),
     ])
 }
 
 /// How many values are those of their keys.
-fn count_right(keys: &[u64], values: &[Option<u64>]) -> u64 {
+pub fn count_right(keys: &[u64], values: &[Option<u64>]) -> u64 {
     let right = keys.iter().zip(values);
     right
         .filter(|(key, found)| **found == Some(value(**key)))

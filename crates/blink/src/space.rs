@@ -1,0 +1,166 @@
+//! The memory of nodes, which are named by numbers.
+//!
+//! ```text
+//! number    slab 20 bits │ place 12 bits        blocks ─▶ [ slab │ slab │ ─ … 256 ] ─▶ 2 MiB, 4,096 nodes
+//! ```
+//! The first slabs are smaller. A place that was a node's stays a node's as long as the tree lives. So a number that
+//! somebody noted leads to some node whenever it is followed, and what the node says of itself tells whether it is the
+//! right one. Nothing waits for readers before it is used again.
+
+use crate::node::{Node, WORDS};
+use crate::slab::Slab;
+use crate::sync::AtomicU64;
+use eris_atomics::Lock;
+use eris_numa::{NodeMemory, OutOfMemory};
+use eris_types::ObjectId;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+const PLACE_BITS: u32 = 12;
+/// Slabs of a block, and the most blocks: 512 GiB.
+const BLOCK: usize = 256;
+const BLOCKS: usize = 1024;
+/// Nodes of the first slabs; all others have as many as a number can tell.
+const FIRST: [u32; 2] = if cfg!(loom) { [8, 8] } else { [64, 512] };
+/// Places that leaves do not get: those above find one for each leaf that was split.
+const RESERVE: u64 = if cfg!(loom) { 2 } else { 32 };
+/// With fewer free places another slab is made, by whoever holds no node.
+const FEW: u64 = if cfg!(loom) { 0 } else { 256 };
+
+type Block = Box<[OnceLock<Slab>]>;
+
+/// How many nodes a slab has.
+fn nodes_of(slab: u32) -> u32 {
+    let first = FIRST.get(slab as usize).copied();
+    first.unwrap_or(1 << PLACE_BITS)
+}
+
+pub(crate) struct Space {
+    memory: NodeMemory,
+    object: ObjectId,
+    blocks: Box<[OnceLock<Block>]>,
+    free: Lock<Free>,
+    /// Whether there are few free places. Only a hint.
+    has_few: AtomicBool,
+}
+
+/// Places that are no nodes.
+#[derive(Default)]
+struct Free {
+    /// Of nodes that are gone.
+    given: Vec<u32>,
+    /// The slab that is being filled, and the next place in it.
+    slab: u32,
+    next: u32,
+    /// How many slabs there are.
+    slabs: u32,
+}
+
+impl Free {
+    /// How many there are.
+    fn count(&self) -> u64 {
+        let behind: u64 = (self.slab..self.slabs)
+            .map(|slab| u64::from(nodes_of(slab)))
+            .sum();
+        self.given.len() as u64 + behind - u64::from(self.next)
+    }
+
+    fn take(&mut self) -> u32 {
+        if let Some(number) = self.given.pop() {
+            return number;
+        }
+        if self.next == nodes_of(self.slab) {
+            (self.slab, self.next) = (self.slab + 1, 0);
+        }
+        let number = self.slab << PLACE_BITS | self.next;
+        self.next += 1;
+        number
+    }
+}
+
+impl Space {
+    /// Memory with room for the first nodes.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn new(memory: NodeMemory, object: ObjectId) -> Result<Self, OutOfMemory> {
+        let space = Space {
+            memory,
+            object,
+            blocks: (0..BLOCKS).map(|_| OnceLock::new()).collect(),
+            free: Lock::default(),
+            has_few: AtomicBool::new(false),
+        };
+        space.make(&mut space.free.lock())?;
+        Ok(space)
+    }
+
+    /// The node with a number that was given out.
+    #[inline]
+    pub fn node(&self, number: u32) -> Node<'_> {
+        let words = self.words(number).expect("numbers lead to nodes");
+        Node::new(words)
+    }
+
+    #[inline]
+    fn words(&self, number: u32) -> Option<&[AtomicU64; WORDS]> {
+        let slab = (number >> PLACE_BITS) as usize;
+        let slab = self.blocks.get(slab / BLOCK)?.get()?.get(slab % BLOCK)?;
+        let nodes = slab.get()?.nodes();
+        nodes.get((number & ((1 << PLACE_BITS) - 1)) as usize)
+    }
+
+    /// A place for a node of a level, which nobody else gets until it is given back.
+    ///
+    /// # Errors
+    /// There is no memory. Levels above the leaves find a place in the reserve.
+    pub fn take(&self, level: u8) -> Result<u32, OutOfMemory> {
+        let mut free = self.free.lock();
+        let reserve = if level > 0 { 0 } else { RESERVE };
+        if free.count() <= reserve {
+            self.make(&mut free)?;
+        }
+        let number = free.take();
+        if free.count() < FEW {
+            self.has_few.store(true, Relaxed);
+        }
+        Ok(number)
+    }
+
+    /// Sees to it that there are free places: to make a slab takes long. Called by whoever holds no node.
+    pub fn prepare(&self) {
+        if self.has_few.load(Relaxed) && self.has_few.swap(false, Relaxed) {
+            let mut free = self.free.lock();
+            if free.count() < FEW {
+                // Whoever needs it and finds none is told.
+                let _ = self.make(&mut free);
+            }
+        }
+    }
+
+    /// Makes another slab.
+    fn make(&self, free: &mut Free) -> Result<(), OutOfMemory> {
+        let at = free.slabs as usize;
+        let made = Slab::new(&self.memory, self.object, nodes_of(free.slabs) as usize)?;
+        let block = self
+            .blocks
+            .get(at / BLOCK)
+            .expect("nobody has as much memory");
+        let block = block.get_or_init(|| (0..BLOCK).map(|_| OnceLock::new()).collect());
+        let _ = block[at % BLOCK].set(made);
+        free.slabs += 1;
+        Ok(())
+    }
+
+    /// How many places are nodes.
+    pub fn taken(&self) -> u64 {
+        let free = self.free.lock();
+        let all: u64 = (0..free.slabs).map(|slab| u64::from(nodes_of(slab))).sum();
+        all - free.count()
+    }
+
+    /// Gives the place of a node back, which is dead.
+    pub fn give(&self, number: u32) {
+        self.free.lock().given.push(number);
+    }
+}
