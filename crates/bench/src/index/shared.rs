@@ -2,7 +2,7 @@
 
 use super::error::IndexBenchError;
 use super::keys::{BATCH, KeySequence, count_entries, value};
-use super::structure::{Structure, count_right};
+use super::structure::{Structure, count_right, memory};
 use super::threads::{on_threads, share};
 use eris_blink::Tree;
 use eris_engine::Settings;
@@ -30,12 +30,7 @@ impl Shared {
         threads: usize,
         batch: usize,
     ) -> Result<Self, IndexBenchError> {
-        let memory = Memory::new(
-            &settings.topology,
-            settings.huge_pages,
-            settings.memory_limit,
-        );
-        let memory = memory.map_err(|error| IndexBenchError::Memory(error.to_string()))?;
+        let memory = memory(settings)?;
         let tree = Tree::new(memory.node(NodeId(0)), ObjectId(1)).map_err(no_memory)?;
         Ok(Shared {
             keys,

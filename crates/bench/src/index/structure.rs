@@ -48,6 +48,13 @@ pub fn structures(
     ])
 }
 
+/// Memory of its own, as the settings have it.
+pub fn memory(settings: &Settings) -> Result<Memory, IndexBenchError> {
+    let (huge_pages, limit) = (settings.huge_pages, settings.memory_limit);
+    let memory = Memory::new(&settings.topology, huge_pages, limit);
+    memory.map_err(|error| IndexBenchError::Memory(error.to_string()))
+}
+
 /// How many values are those of their keys.
 pub fn count_right(keys: &[u64], values: &[Option<u64>]) -> u64 {
     let right = keys.iter().zip(values);
@@ -75,12 +82,7 @@ impl Owned {
         threads: usize,
         batch: usize,
     ) -> Result<Self, IndexBenchError> {
-        let memory = Memory::new(
-            &settings.topology,
-            settings.huge_pages,
-            settings.memory_limit,
-        );
-        let memory = memory.map_err(|error| IndexBenchError::Memory(error.to_string()))?;
+        let memory = memory(settings)?;
         let tree = |_| Art::new(memory.node(NodeId(0)), ObjectId(1)).into();
         Ok(Owned {
             keys,
