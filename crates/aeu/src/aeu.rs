@@ -1,7 +1,7 @@
 //! The loop of an AEU, as a state machine.
 
 use crate::group::{Batch, Group};
-use crate::handler::{Handler, Panicked, Slice};
+use crate::handler::{Handler, Panicked, Slice, Sliced};
 use crate::tasks::{Next, Tasks};
 use crate::{AeuContext, TaskId};
 use eris_numa::{AeuPlace, Topology};
@@ -17,6 +17,11 @@ use std::time::Instant;
 
 /// At most so many slices of tasks run in a step; fewer when commands arrive meanwhile.
 const SLICES: usize = 16;
+
+/// Of so many commands of a kind the time of one group is taken, the first one's to begin with; of so many slices of a
+/// kind that of one.
+const TIMED_COMMANDS: u64 = 64;
+const TIMED_SLICES: u64 = 8;
 
 /// What a step did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -283,7 +288,7 @@ pub(crate) fn sweep<H: Handler>(aeus: &mut [Aeu<H>]) -> bool {
     worked || aeus.iter().any(|aeu| !aeu.port.is_empty())
 }
 
-impl<T> Own<T> {
+impl<T: Sliced> Own<T> {
     fn context<'a, P>(
         &'a mut self,
         outgoing: &'a mut Outgoing<P>,
@@ -312,8 +317,13 @@ impl<T> Own<T> {
             let (object, kind, rank, headers) =
                 (group.object(), group.kind(), group.rank(), group.headers());
             let counters = self.telemetry.of(self.place.aeu);
+            let (count, work) = (group.len() as u64, H::work_of_commands(kind));
+            let before = counters.work.of(work).run.get();
+            let is_timed =
+                before.div_ceil(TIMED_COMMANDS) != (before + count).div_ceil(TIMED_COMMANDS);
+            let begun = is_timed.then(Instant::now);
             counters.groups.increment();
-            counters.received[rank as usize].add(group.len() as u64);
+            counters.received[rank as usize].add(count);
             let mut execute = |group: Group<'_, H::Parcel>| {
                 handler.execute(object, kind, group, &mut self.context(outgoing, rank, None));
             };
@@ -325,6 +335,18 @@ impl<T> Own<T> {
                 };
                 self.report(handler, outgoing, rank, what, &message);
             }
+            self.count(work, count, begun);
+        }
+    }
+
+    /// Some work has been done.
+    #[inline]
+    fn count(&self, work: usize, count: u64, begun: Option<Instant>) {
+        let counters = self.telemetry.of(self.place.aeu).work.of(work);
+        counters.run.add(count);
+        if let Some(begun) = begun {
+            counters.timed.add(count);
+            counters.nanoseconds.add(begun.elapsed().as_nanos() as u64);
         }
     }
 
@@ -338,8 +360,18 @@ impl<T> Own<T> {
         let Some((id, rank, mut task)) = self.tasks.start(lowest) else {
             return false;
         };
-        self.telemetry.of(self.place.aeu).slices.increment();
+        let counters = self.telemetry.of(self.place.aeu);
+        let work = task.work();
+        let before = counters.work.of(work).run.get();
+        let is_timed = before.is_multiple_of(TIMED_SLICES);
+        let begun = is_timed.then(Instant::now);
+        counters.slices.increment();
         let slice = catch(|| handler.run(&mut task, &mut self.context(outgoing, rank, Some(id))));
+        self.count(work, 1, begun);
+        if matches!(slice, Ok(Slice::Suspend)) {
+            let counters = self.telemetry.of(self.place.aeu);
+            counters.work.of(work).waits.increment();
+        }
         let ended = match slice {
             Ok(Slice::Again) => self.tasks.put_back(id, task, Next::Queue).is_some(),
             Ok(Slice::Suspend) => self.tasks.put_back(id, task, Next::Suspend).is_some(),
@@ -386,7 +418,7 @@ impl<T> Own<T> {
 
 /// Runs something of the handler's; a panic becomes its message. What the handler owns is used again afterwards: its
 /// structures stay usable across a panic, which is a rule of the house for handlers.
-fn catch<R>(run: impl FnOnce() -> R) -> Result<R, String> {
+pub(crate) fn catch<R>(run: impl FnOnce() -> R) -> Result<R, String> {
     catch_unwind(AssertUnwindSafe(run)).map_err(|payload: Box<dyn Any + Send>| {
         let text = payload.downcast_ref::<&str>().map(|text| text.to_string());
         text.or_else(|| payload.downcast_ref::<String>().cloned())

@@ -211,6 +211,20 @@ impl<'a, P> Group<'a, P> {
         Headers(self.rest.clone())
     }
 
+    /// The commands without their parcels. `announce` is told of each some commands before it is yielded: so many as
+    /// `distance` says, fewer at the beginning of a stretch.
+    pub(crate) fn announced<F>(self, distance: usize, announce: F) -> Announced<'a, P, F>
+    where
+        F: FnMut(&'a Header, &'a [u64]),
+    {
+        Announced {
+            rest: self.rest,
+            ahead: None,
+            distance,
+            announce,
+        }
+    }
+
     pub(crate) fn object(&self) -> ObjectId {
         self.object
     }
@@ -289,6 +303,45 @@ impl<'a, P> Iterator for Group<'a, P> {
 
 impl<P> ExactSizeIterator for Group<'_, P> {}
 
+/// Commands of a group that are announced before they are yielded.
+pub(crate) struct Announced<'a, P, F> {
+    rest: Rest<'a, P>,
+    /// What is left of the stretch, beginning with the one to be announced next.
+    ahead: Option<Stretch<'a>>,
+    distance: usize,
+    announce: F,
+}
+
+impl<'a, P, F: FnMut(&'a Header, &'a [u64])> Iterator for Announced<'a, P, F> {
+    type Item = (&'a Header, &'a [u64]);
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            // Before it is taken: if that panics, nothing is lost.
+            if let Some((header, words)) = self.ahead.as_mut().and_then(Iterator::next) {
+                (self.announce)(header, words);
+            }
+            if let Some(next) = self.rest.next_of_stretch() {
+                return Some(next);
+            }
+            match self.rest.next()? {
+                Content::Stretch(stretch) => {
+                    self.rest.begun = Some(*stretch);
+                    let mut ahead = (self.distance > 0).then_some(*stretch);
+                    let first = ahead.iter_mut().flatten().take(self.distance);
+                    first.for_each(|(header, words)| (self.announce)(header, words));
+                    self.ahead = ahead;
+                }
+                Content::Command { header, words, .. } => {
+                    self.rest.left -= 1;
+                    return Some((header, words));
+                }
+            }
+        }
+    }
+}
+
 /// The headers of a group, in arrival order.
 pub struct Headers<'a, P = ()>(Rest<'a, P>);
 
@@ -335,6 +388,63 @@ mod tests {
     use crate::Random;
     use eris_route::{BufferSizes, Piece, Router};
     use eris_types::AeuId;
+
+    /// Each command of a stretch is announced once, before it is yielded and as early as is asked for.
+    #[test]
+    fn commands_are_announced_ahead() {
+        for (count, distance) in [
+            (0, 3),
+            (1, 3),
+            (10, 0),
+            (10, 1),
+            (10, 3),
+            (10, 10),
+            (10, 99),
+        ] {
+            let router = Router::<()>::new(1, BufferSizes::default());
+            let mut port = router.aeu_port(AeuId(0));
+            for callback in 0..count {
+                let header = Header {
+                    object: ObjectId(1),
+                    kind: 1,
+                    rank: Rank::Client,
+                    sender: port.endpoint(),
+                    callback,
+                };
+                let to = port.endpoint();
+                port.outgoing().send(to, header, &[callback], None);
+            }
+            port.flush();
+            let mut batch = Batch::<()>::new();
+            if let Some(mut received) = port.receive() {
+                while let Some(Piece::Stretch(stretch)) = received.next_piece() {
+                    batch.push_stretch(stretch);
+                }
+            }
+            let announced = Cell::new(0);
+            let mut yielded = 0;
+            for group in batch.groups() {
+                let announce = |header: &Header, words: &[u64]| {
+                    assert_eq!(
+                        (header.callback, words),
+                        (announced.get(), &[announced.get()][..])
+                    );
+                    announced.set(announced.get() + 1);
+                };
+                for (header, words) in group.announced(distance, announce) {
+                    assert_eq!((header.callback, words), (yielded, &[yielded][..]));
+                    yielded += 1;
+                    if distance > 0 {
+                        assert_eq!(announced.get(), count.min(yielded + distance as u64));
+                    }
+                }
+            }
+            assert_eq!(
+                (yielded, announced.get()),
+                (count, if distance > 0 { count } else { 0 })
+            );
+        }
+    }
 
     /// Groups are what a stable sort of the commands would make of them, whatever lies side by side.
     #[test]

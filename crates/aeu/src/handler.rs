@@ -9,7 +9,7 @@ use std::time::Duration;
 /// No method may block: what has to wait becomes a task that is suspended. A panic in any of them is caught.
 pub trait Handler: Send + 'static {
     /// Work that takes longer than a command should: run in slices, suspended and resumed. It owns its state.
-    type Task: Send + 'static;
+    type Task: Sliced;
 
     /// What travels as a parcel.
     type Parcel: Send + 'static;
@@ -31,6 +31,11 @@ pub trait Handler: Send + 'static {
         cx: &mut AeuContext<'_, Self::Task, Self::Parcel>,
     ) -> Slice;
 
+    /// Which kind of work commands are for the counters ([`WorkCounters`](eris_telemetry::WorkCounters)).
+    fn work_of_commands(_kind: u16) -> usize {
+        0
+    }
+
     /// Called in a step that found nothing else to do: help others, compact. True if it did something, false if the AEU
     /// may go to sleep.
     fn idle(&mut self, cx: &mut AeuContext<'_, Self::Task, Self::Parcel>) -> bool;
@@ -43,6 +48,17 @@ pub trait Handler: Send + 'static {
         cx: &mut AeuContext<'_, Self::Task, Self::Parcel>,
     );
 }
+
+/// A task that runs in slices.
+pub trait Sliced: Send + 'static {
+    /// Which kind of work it is for the counters.
+    fn work(&self) -> usize {
+        0
+    }
+}
+
+/// For handlers without tasks.
+impl Sliced for () {}
 
 /// How a slice of a task ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -22,6 +22,8 @@
 //! parked AEU in place. [`Simulation`] drives many in one thread by a seeded schedule. A test may call `step` itself.
 //! Clients talk to AEUs through a [`Session`].
 //!
+//! Short pieces of work that name what they touch are in the module [`task`], with a handler that runs them.
+//!
 //! # What this crate must not know
 //!
 //! Operators, partitions, SQL: it is generic over the handler. An AEU never blocks.
@@ -99,15 +101,16 @@ mod session;
 mod simulation;
 mod spin;
 mod sync;
+pub mod task;
 mod tasks;
 mod throttle;
 mod token;
 
 pub use aeu::{Aeu, Step};
 pub use context::AeuContext;
-pub use eris_route::{Command, Header, Rank};
+pub use eris_route::{BufferSizes, Command, Header, Port, Rank};
 pub use group::{Group, Headers};
-pub use handler::{Handler, Panicked, Slice};
+pub use handler::{Handler, Panicked, Slice, Sliced};
 pub use random::Random;
 pub use runtime::{Runtime, StartError};
 pub use session::Session;

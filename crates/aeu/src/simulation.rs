@@ -324,6 +324,10 @@ impl<H: Handler> Handler for Faulty<H> {
         self.inner.run(task, cx)
     }
 
+    fn work_of_commands(kind: u16) -> usize {
+        H::work_of_commands(kind)
+    }
+
     fn idle(&mut self, cx: &mut AeuContext<'_, H::Task, H::Parcel>) -> bool {
         self.inner.idle(cx)
     }

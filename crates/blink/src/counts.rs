@@ -8,11 +8,11 @@ use std::sync::atomic::Ordering::Relaxed;
 pub struct Statistics {
     /// Levels.
     pub height: usize,
-    /// Nodes of all levels, of 512 bytes each.
+    /// Nodes of all levels: of 512 bytes each, of byte strings 4 KiB.
     pub nodes: u64,
     /// Entries.
     pub entries: u64,
-    /// Which part of the places in leaves has an entry.
+    /// Which part of the leaves is in use.
     pub fill: f64,
     /// Nodes that were split.
     pub splits: u64,

@@ -1,4 +1,5 @@
-//! A B-link tree: from 64-bit keys to 64-bit values, for any number of threads that read and write at a time.
+//! A B-link tree: from 64-bit keys or byte strings to 64-bit values, for any number of threads that read and write at a
+//! time.
 //!
 //! ```text
 //! level 1              [ ≤ 40 │ ≤ 90 │ all ]──────────────────────────▶ right
@@ -16,29 +17,56 @@
 //! *Numbers instead of pointers.* A node's number is a hint: what it leads to is checked by its level and both fences;
 //! see `space.rs` and docs/decisions/0039. The crate has no `unsafe`.
 //!
+//! *Two kinds of nodes.* The tree is the same for both. What differs is [`Key`]: how a node has its fences and entries.
+//!
+//! ```text
+//! Tree        512 bytes   state meta │ fences │ 30 keys │ 30 values                                         numbers.rs
+//! Tree<[u8]>  4 KiB       state meta │ lengths, heads of the fences, prefix │ heads │ slots │ ─▶ … ◀─ records │ fences
+//!                                                                                                       bytes.rs
+//! ```
+//! Byte strings are compared by their heads, eight bytes behind what all keys of the node begin with. Only where these
+//! are equal, the rest is looked at.
+//!
 //! *Batches.* [`Tree::get_many`] goes down for many keys side by side, so that their cache misses overlap.
+//! [`Tree::put_many`] and [`Tree::remove_many`] find leaves likewise, and hold one once for a run of keys.
+//!
+//! *An empty tree is built* from entries that ascend, in one pass: [`Tree::build`].
 //!
 //! *Deletes merge.* A node that is a quarter full is merged with a neighbour if both fit into one; see `merge.rs`.
 //!
-//! Nodes have 512 bytes: of 256 bytes to 4 KiB these were the fastest for single keys. What this crate must not know:
-//! tables, rows, versions of rows.
+//! What this crate must not know: tables, rows, versions of rows, what the bytes of a key mean.
 
 #![forbid(unsafe_code)]
 
+mod batch;
+mod build;
+mod bytes;
 mod counts;
+mod entries;
+mod error;
+mod key;
 mod merge;
 #[cfg(all(test, loom))]
 mod model;
 mod node;
+mod numbers;
 mod range;
 mod slab;
 mod space;
 mod split;
 mod sync;
+#[cfg(not(loom))]
+mod tasks;
 #[cfg(all(test, not(loom)))]
 mod tests;
 mod tree;
 
+pub use bytes::KEY_BYTES;
 pub use counts::Statistics;
+pub use entries::{Buffer, Entries};
+pub use error::{BuildError, PutError};
+pub use key::Key;
 pub use range::Range;
+#[cfg(not(loom))]
+pub use tasks::{Operation, Outcome, outcome_of};
 pub use tree::Tree;

@@ -19,47 +19,50 @@
 //! likewise, but the height stays.
 
 use crate::counts::Count;
-use crate::node::{Held, ROOM};
+use crate::key::Key;
+use crate::node::Held;
 use crate::tree::Tree;
 
-/// Merged nodes are not fuller, for the next entry would split them again, unless one of them has next to nothing.
-const FULL: usize = ROOM * 3 / 4;
-
-/// Whether a node that has just lost an entry tries to be merged. It tries several times, but not each time.
-pub(crate) fn is_few(count: usize) -> bool {
-    const FEW: [usize; 4] = [ROOM / 4, ROOM / 8, 1, 0];
-    FEW.contains(&count)
+/// Whether a node that has just lost an entry tries to be merged: with so many left, and of these sizes before and
+/// behind. It tries several times, but not each time.
+#[inline]
+pub(crate) fn is_few<K: Key + ?Sized>(count: usize, before: usize, behind: usize) -> bool {
+    let falls_to = |size: usize| before > size && behind <= size;
+    count <= 1 || falls_to(K::SPACE / 4) || falls_to(K::SPACE / 8)
 }
 
-impl Tree {
+impl<K: Key + ?Sized> Tree<K> {
+    /// Merged nodes are not fuller, for the next entry would split them again, unless one of them has next to nothing.
+    const FULL: usize = K::SPACE * 3 / 4;
+
     /// Merges the node of a level that has a key with a neighbour, if they fit into one.
-    pub(crate) fn merge(&self, key: u64, level: u8) {
+    pub(crate) fn merge(&self, key: K::Ref<'_>, level: u8) {
         // A root has no neighbours, and stays.
         let Some(mut parent) = self.hold(key, level + 1) else {
             return;
         };
-        let at = parent.node.position(key);
+        let at = K::find(parent.node, key).0;
+        let size = K::size(parent.node);
         let pairs = [Some(at), at.checked_sub(1)];
         let merged = pairs
             .into_iter()
             .flatten()
             .any(|left| self.merge_pair(&mut parent, left));
-        let count = parent.node.meta().count();
+        let few = is_few::<K>(parent.node.count(), size, K::size(parent.node));
         drop(parent);
-        if merged && is_few(count) {
+        if merged && few {
             self.merge(key, level + 1);
         }
     }
 
     /// Merges a child with the one to its right. Whether that was done.
-    fn merge_pair(&self, parent: &mut Held<'_>, at: usize) -> bool {
-        let meta = parent.node.meta();
-        if at + 1 >= meta.count() {
+    fn merge_pair(&self, parent: &mut Held<'_, K>, at: usize) -> bool {
+        if at + 1 >= parent.node.count() {
             return false;
         }
-        let child = |at: usize| parent.node.value(at) as u32;
-        let gone = child(at + 1);
-        let Some(mut left) = self.space.node(child(at)).try_hold() else {
+        let gone = K::child_at(parent.node, at + 1);
+        let left = K::child_at(parent.node, at);
+        let Some(mut left) = self.space.node(left).try_hold() else {
             return false;
         };
         if left.node.meta().right() != gone {
@@ -68,18 +71,12 @@ impl Tree {
         let Some(mut right) = self.space.node(gone).try_hold() else {
             return false;
         };
-        let counts = [&left, &right].map(|node| node.node.meta().count());
-        let most = if counts.contains(&0) || counts.contains(&1) {
-            ROOM
-        } else {
-            FULL
-        };
-        if counts[0] + counts[1] > most {
+        let fewer = left.node.count().min(right.node.count());
+        let most = if fewer <= 1 { K::SPACE } else { Self::FULL };
+        if !K::take_all(&mut left, &mut right, most) {
             return false;
         }
-        left.take_all(&mut right);
-        parent.take_out(at, at + 1);
-        parent.set_meta(meta.with_count(meta.count() - 1));
+        K::take_out(parent, at);
         // Whoever goes right finds all of it there before they find this one dead.
         drop(left);
         drop(right);

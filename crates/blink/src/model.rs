@@ -11,6 +11,8 @@ use std::sync::Arc;
 fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
+    // Byte strings are read in many words.
+    builder.max_branches = 10_000;
     builder.check(model);
 }
 
@@ -126,7 +128,8 @@ fn a_scan_from_the_back_while_a_leaf_is_split() {
 #[test]
 fn a_scan_while_leaves_are_merged() {
     beside(
-        3,
+        // With three it takes minutes.
+        2,
         &[10, 20, 30, 40],
         &[|tree| remove(tree, &[40])],
         |tree| scan(tree, [10, 20, 30]),
@@ -137,7 +140,8 @@ fn a_scan_while_leaves_are_merged() {
 #[test]
 fn a_scan_from_the_back_while_leaves_are_merged() {
     beside(
-        3,
+        // With three it takes minutes.
+        2,
         &[10, 20, 30, 40],
         &[|tree| remove(tree, &[40])],
         |tree| scan_back(tree, [10, 20, 30]),
@@ -191,4 +195,89 @@ fn two_writers_and_a_reader() {
         },
         &[10, 15, 20],
     );
+}
+
+/// The same of byte strings: each is one byte, as many as fit are in a leaf.
+fn strings(keys: &'static [u8]) -> Arc<Tree<[u8]>> {
+    let memory = Memory::new(&Topology::fake(1, 1), HugePages::Never, Some(1 << 30)).unwrap();
+    let tree = Tree::of_bytes(memory.node(NodeId(0)), ObjectId(1)).unwrap();
+    for &key in keys {
+        assert_eq!(tree.put(&[key], u64::from(key)).unwrap(), None);
+    }
+    Arc::new(tree)
+}
+
+/// Another thread does something while one does something else.
+fn strings_beside(
+    keys: &'static [u8],
+    other: fn(&Tree<[u8]>),
+    one: fn(&Tree<[u8]>),
+    left: &'static [u8],
+) {
+    check(2, move || {
+        let tree = strings(keys);
+        let shared = Arc::clone(&tree);
+        let other = thread::spawn(move || other(&shared));
+        one(&tree);
+        other.join().unwrap();
+        assert!(
+            tree.range(..)
+                .map(|(key, _)| key[0])
+                .eq(left.iter().copied())
+        );
+    });
+}
+
+#[test]
+fn a_reader_of_strings_while_a_leaf_is_split() {
+    strings_beside(
+        &[10, 20, 30],
+        |tree| assert_eq!(tree.put(&[15], 15), Ok(None)),
+        |tree| {
+            assert_eq!(tree.get(&[30]), Some(30));
+            assert_eq!(tree.get(&[10]), Some(10));
+            assert!(tree.get(&[15]).is_none_or(|value| value == 15));
+        },
+        &[10, 15, 20, 30],
+    );
+}
+
+#[test]
+fn a_reader_of_strings_while_leaves_are_merged() {
+    strings_beside(
+        &[10, 20, 30, 40],
+        |tree| assert_eq!(tree.remove(&[40]), Some(40)),
+        |tree| {
+            assert_eq!(tree.get(&[30]), Some(30));
+            assert_eq!(tree.get(&[20]), Some(20));
+        },
+        &[10, 20, 30],
+    );
+}
+
+#[test]
+fn two_writers_of_strings_split_a_leaf() {
+    strings_beside(
+        &[10, 20, 30],
+        |tree| assert_eq!(tree.put(&[15], 15), Ok(None)),
+        |tree| assert_eq!(tree.put(&[25], 25), Ok(None)),
+        &[10, 15, 20, 25, 30],
+    );
+}
+
+/// What is built appears at one moment, or somebody has put something in before.
+#[test]
+fn a_tree_is_built_while_others_use_it() {
+    check(3, || {
+        let tree = tree(&[]);
+        let shared = Arc::clone(&tree);
+        let other = thread::spawn(move || {
+            assert!(shared.get(2).is_none_or(|value| value == 2));
+            assert!(shared.put(5, 50).unwrap().is_none_or(|value| value == 5));
+        });
+        let is_built = tree.build((0..6).map(|key| (key, key))).is_ok();
+        other.join().unwrap();
+        let count = if is_built { 6 } else { 1 };
+        assert_eq!((tree.range(..).count(), tree.get(5)), (count, Some(50)));
+    });
 }

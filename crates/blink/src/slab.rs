@@ -1,6 +1,6 @@
 //! Nodes that lie beside each other in memory.
 
-use crate::node::WORDS;
+use crate::key::Key;
 use crate::sync::AtomicU64;
 #[cfg(not(loom))]
 use eris_numa::AtomicBuffer;
@@ -13,29 +13,28 @@ pub(crate) struct Slab(AtomicBuffer);
 
 #[cfg(not(loom))]
 impl Slab {
-    pub fn new(memory: &NodeMemory, object: ObjectId, nodes: usize) -> Result<Self, OutOfMemory> {
-        let bytes = nodes * WORDS * size_of::<u64>();
+    pub fn new(memory: &NodeMemory, object: ObjectId, words: usize) -> Result<Self, OutOfMemory> {
+        let bytes = words * size_of::<AtomicU64>();
         Ok(Slab(AtomicBuffer::from(memory.allocate(object, bytes)?)))
     }
 
     #[inline]
-    pub fn nodes(&self) -> &[[AtomicU64; WORDS]] {
-        self.0.words().as_chunks().0
+    pub fn nodes<K: Key + ?Sized>(&self) -> &[K::Words] {
+        K::nodes(self.0.words())
     }
 }
 
 /// The model checker has atomic words of its own.
 #[cfg(loom)]
-pub(crate) struct Slab(Box<[[AtomicU64; WORDS]]>);
+pub(crate) struct Slab(Box<[AtomicU64]>);
 
 #[cfg(loom)]
 impl Slab {
-    pub fn new(_: &NodeMemory, _: ObjectId, nodes: usize) -> Result<Self, OutOfMemory> {
-        let node = || std::array::from_fn(|_| AtomicU64::new(0));
-        Ok(Slab((0..nodes).map(|_| node()).collect()))
+    pub fn new(_: &NodeMemory, _: ObjectId, words: usize) -> Result<Self, OutOfMemory> {
+        Ok(Slab((0..words).map(|_| AtomicU64::new(0)).collect()))
     }
 
-    pub fn nodes(&self) -> &[[AtomicU64; WORDS]] {
-        &self.0
+    pub fn nodes<K: Key + ?Sized>(&self) -> &[K::Words] {
+        K::nodes(&self.0)
     }
 }

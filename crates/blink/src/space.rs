@@ -1,47 +1,72 @@
 //! The memory of nodes, which are named by numbers.
 //!
 //! ```text
-//! number    slab 20 bits │ place 12 bits        blocks ─▶ [ slab │ slab │ ─ … 256 ] ─▶ 2 MiB, 4,096 nodes
+//! number    slab │ place        blocks ─▶ [ slab │ slab │ ─ … 256 ] ─▶ 2 MiB: 4,096 nodes of 512 bytes, 512 of 4 KiB
 //! ```
 //! The first slabs are smaller. A place that was a node's stays a node's as long as the tree lives. So a number that
 //! somebody noted leads to some node whenever it is followed, and what the node says of itself tells whether it is the
 //! right one. Nothing waits for readers before it is used again.
 
-use crate::node::{Node, WORDS};
+use crate::key::Key;
+use crate::node::Node;
 use crate::slab::Slab;
 use crate::sync::AtomicU64;
 use eris_atomics::Lock;
 use eris_numa::{NodeMemory, OutOfMemory};
 use eris_types::ObjectId;
+use std::marker::PhantomData;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-const PLACE_BITS: u32 = 12;
+/// Bytes of a slab.
+const SLAB: usize = 2 << 20;
 /// Slabs of a block, and the most blocks: 512 GiB.
 const BLOCK: usize = 256;
 const BLOCKS: usize = 1024;
-/// Nodes of the first slabs; all others have as many as a number can tell.
-const FIRST: [u32; 2] = if cfg!(loom) { [8, 8] } else { [64, 512] };
-/// Places that leaves do not get: those above find one for each leaf that was split.
-const RESERVE: u64 = if cfg!(loom) { 2 } else { 32 };
-/// With fewer free places another slab is made, by whoever holds no node.
-const FEW: u64 = if cfg!(loom) { 0 } else { 256 };
 
 type Block = Box<[OnceLock<Slab>]>;
 
-/// How many nodes a slab has.
-fn nodes_of(slab: u32) -> u32 {
-    let first = FIRST.get(slab as usize).copied();
-    first.unwrap_or(1 << PLACE_BITS)
+/// What numbers of nodes mean, and how many are made at a time.
+struct Numbers<K: ?Sized>(PhantomData<fn(&K)>);
+
+impl<K: Key + ?Sized> Numbers<K> {
+    const WORDS: usize = size_of::<K::Words>() / size_of::<AtomicU64>();
+    /// Nodes of a slab: as many as a number can tell.
+    const PLACES: u32 = (SLAB / size_of::<u64>() / Self::WORDS) as u32;
+    const PLACE_BITS: u32 = Self::PLACES.ilog2();
+    /// Nodes of the first slabs.
+    const FIRST: [u32; 2] = match cfg!(loom) {
+        true => [8, 8],
+        false => [Self::PLACES / 64, Self::PLACES / 8],
+    };
+    /// Places that leaves do not get: those above find one for each leaf that was split.
+    const RESERVE: u64 = if cfg!(loom) {
+        2
+    } else {
+        Self::PLACES as u64 / 128
+    };
+    /// With fewer free places another slab is made, by whoever holds no node.
+    const FEW: u64 = if cfg!(loom) {
+        0
+    } else {
+        Self::PLACES as u64 / 16
+    };
+
+    /// How many nodes a slab has.
+    fn of(slab: u32) -> u32 {
+        let first = Self::FIRST.get(slab as usize).copied();
+        first.unwrap_or(1 << Self::PLACE_BITS)
+    }
 }
 
-pub(crate) struct Space {
+pub(crate) struct Space<K: ?Sized> {
     memory: NodeMemory,
     object: ObjectId,
     blocks: Box<[OnceLock<Block>]>,
     free: Lock<Free>,
     /// Whether there are few free places. Only a hint.
     has_few: AtomicBool,
+    numbers: PhantomData<fn(&K)>,
 }
 
 /// Places that are no nodes.
@@ -58,27 +83,27 @@ struct Free {
 
 impl Free {
     /// How many there are.
-    fn count(&self) -> u64 {
+    fn count<K: Key + ?Sized>(&self) -> u64 {
         let behind: u64 = (self.slab..self.slabs)
-            .map(|slab| u64::from(nodes_of(slab)))
+            .map(|slab| u64::from(Numbers::<K>::of(slab)))
             .sum();
         self.given.len() as u64 + behind - u64::from(self.next)
     }
 
-    fn take(&mut self) -> u32 {
+    fn take<K: Key + ?Sized>(&mut self) -> u32 {
         if let Some(number) = self.given.pop() {
             return number;
         }
-        if self.next == nodes_of(self.slab) {
+        if self.next == Numbers::<K>::of(self.slab) {
             (self.slab, self.next) = (self.slab + 1, 0);
         }
-        let number = self.slab << PLACE_BITS | self.next;
+        let number = self.slab << Numbers::<K>::PLACE_BITS | self.next;
         self.next += 1;
         number
     }
 }
 
-impl Space {
+impl<K: Key + ?Sized> Space<K> {
     /// Memory with room for the first nodes.
     ///
     /// # Errors
@@ -90,6 +115,7 @@ impl Space {
             blocks: (0..BLOCKS).map(|_| OnceLock::new()).collect(),
             free: Lock::default(),
             has_few: AtomicBool::new(false),
+            numbers: PhantomData,
         };
         space.make(&mut space.free.lock())?;
         Ok(space)
@@ -97,17 +123,17 @@ impl Space {
 
     /// The node with a number that was given out.
     #[inline]
-    pub fn node(&self, number: u32) -> Node<'_> {
+    pub fn node(&self, number: u32) -> Node<'_, K> {
         let words = self.words(number).expect("numbers lead to nodes");
         Node::new(words)
     }
 
     #[inline]
-    fn words(&self, number: u32) -> Option<&[AtomicU64; WORDS]> {
-        let slab = (number >> PLACE_BITS) as usize;
+    fn words(&self, number: u32) -> Option<&K::Words> {
+        let slab = (number >> Numbers::<K>::PLACE_BITS) as usize;
         let slab = self.blocks.get(slab / BLOCK)?.get()?.get(slab % BLOCK)?;
-        let nodes = slab.get()?.nodes();
-        nodes.get((number & ((1 << PLACE_BITS) - 1)) as usize)
+        let nodes = slab.get()?.nodes::<K>();
+        nodes.get((number & ((1 << Numbers::<K>::PLACE_BITS) - 1)) as usize)
     }
 
     /// A place for a node of a level, which nobody else gets until it is given back.
@@ -116,12 +142,12 @@ impl Space {
     /// There is no memory. Levels above the leaves find a place in the reserve.
     pub fn take(&self, level: u8) -> Result<u32, OutOfMemory> {
         let mut free = self.free.lock();
-        let reserve = if level > 0 { 0 } else { RESERVE };
-        if free.count() <= reserve {
+        let reserve = if level > 0 { 0 } else { Numbers::<K>::RESERVE };
+        if free.count::<K>() <= reserve {
             self.make(&mut free)?;
         }
-        let number = free.take();
-        if free.count() < FEW {
+        let number = free.take::<K>();
+        if free.count::<K>() < Numbers::<K>::FEW {
             self.has_few.store(true, Relaxed);
         }
         Ok(number)
@@ -131,7 +157,7 @@ impl Space {
     pub fn prepare(&self) {
         if self.has_few.load(Relaxed) && self.has_few.swap(false, Relaxed) {
             let mut free = self.free.lock();
-            if free.count() < FEW {
+            if free.count::<K>() < Numbers::<K>::FEW {
                 // Whoever needs it and finds none is told.
                 let _ = self.make(&mut free);
             }
@@ -141,7 +167,8 @@ impl Space {
     /// Makes another slab.
     fn make(&self, free: &mut Free) -> Result<(), OutOfMemory> {
         let at = free.slabs as usize;
-        let made = Slab::new(&self.memory, self.object, nodes_of(free.slabs) as usize)?;
+        let words = Numbers::<K>::of(free.slabs) as usize * Numbers::<K>::WORDS;
+        let made = Slab::new(&self.memory, self.object, words)?;
         let block = self
             .blocks
             .get(at / BLOCK)
@@ -155,8 +182,10 @@ impl Space {
     /// How many places are nodes.
     pub fn taken(&self) -> u64 {
         let free = self.free.lock();
-        let all: u64 = (0..free.slabs).map(|slab| u64::from(nodes_of(slab))).sum();
-        all - free.count()
+        let all: u64 = (0..free.slabs)
+            .map(|slab| u64::from(Numbers::<K>::of(slab)))
+            .sum();
+        all - free.count::<K>()
     }
 
     /// Gives the place of a node back, which is dead.

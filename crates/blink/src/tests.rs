@@ -1,15 +1,26 @@
 //! What a tree looks like inside, after what was done to it.
 
+use crate::entries::Buffer;
+use crate::error::{BuildError, PutError};
+use crate::key::Key;
 use crate::node::Node;
 use crate::tree::Tree;
-use eris_numa::{HugePages, Memory, Topology};
+use eris_numa::{HugePages, Memory, NodeMemory, Topology};
 use eris_types::{NodeId, ObjectId};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
+fn memory(bytes: u64) -> NodeMemory {
+    let memory = Memory::new(&Topology::fake(1, 1), HugePages::Never, Some(bytes)).unwrap();
+    memory.node(NodeId(0))
+}
+
 fn tree() -> Tree {
-    let memory = Memory::new(&Topology::fake(1, 1), HugePages::Never, Some(1 << 30)).unwrap();
-    Tree::new(memory.node(NodeId(0)), ObjectId(1)).unwrap()
+    Tree::new(memory(1 << 30), ObjectId(1)).unwrap()
+}
+
+fn strings() -> Tree<[u8]> {
+    Tree::of_bytes(memory(1 << 30), ObjectId(1)).unwrap()
 }
 
 /// A number that looks like no other: all of them differ.
@@ -19,46 +30,51 @@ fn scattered(number: u64) -> u64 {
 }
 
 /// Where the range of a node begins, exclusive, and ends. `None`: there is no fence.
-fn fences(node: Node<'_>) -> (Option<u64>, Option<u64>) {
-    let meta = node.meta();
-    let low = (!meta.is_first()).then(|| node.low());
-    let high = (!meta.is_last()).then(|| node.high());
-    (low, high)
+fn fences<K: Key + ?Sized>(node: Node<'_, K>) -> (Option<K::Owned>, Option<K::Owned>) {
+    let (meta, (low, high)) = (node.meta(), K::fences(node));
+    (
+        (!meta.is_first()).then_some(low),
+        (!meta.is_last()).then_some(high),
+    )
 }
 
 /// Checks a tree to which nobody does anything: how many nodes it has.
-fn check(tree: &Tree) -> u64 {
+fn check<K: Key<Owned: PartialEq> + ?Sized>(tree: &Tree<K>) -> u64 {
     let (root, height) = tree.root();
     let mut of_level = vec![root];
     let mut nodes = 0;
     for level in (0..=height).rev() {
         let mut below = Vec::new();
-        let mut low = None;
+        let mut low: Option<K::Owned> = None;
         for (place, &number) in of_level.iter().enumerate() {
             let node = tree.space.node(number);
             let meta = node.meta();
             assert!(meta.is_alive() && meta.level() == level);
-            assert_eq!(
-                fences(node).0,
-                low,
-                "a range begins where the one before it ends"
-            );
-            let (_, high) = fences(node);
+            let (begin, high) = fences(node);
+            assert_eq!(begin, low, "a range begins where the one before it ends");
             match of_level.get(place + 1) {
                 Some(&right) => {
                     assert_eq!(meta.right(), right, "all that was split is in its parent")
                 }
                 None => assert_eq!(high, None),
             }
-            let keys = meta.count() - usize::from(level > 0);
-            let keys: Vec<u64> = (0..keys).map(|at| node.key(at)).collect();
-            assert!(keys.is_sorted_by(|a, b| a < b));
-            assert!(keys.iter().all(|&key| low.is_none_or(|low| low < key)));
-            assert!(keys.iter().all(|&key| high.is_none_or(|high| key <= high)));
+            assert!(K::size(node) <= K::SPACE);
+            let mut entries = K::Entries::default();
+            K::read(node, 0..node.count(), &mut entries);
+            let keys: Vec<K::Owned> = (0..node.count() - usize::from(level > 0))
+                .map(|at| K::own(entries.entry(at).0))
+                .collect();
+            let is_less = |a: &K::Owned, b: &K::Owned| K::compare(K::lend(a), K::lend(b)).is_lt();
+            assert!(keys.is_sorted_by(is_less));
+            for (at, key) in keys.iter().enumerate() {
+                assert!(low.as_ref().is_none_or(|low| is_less(low, key)));
+                assert!(high.as_ref().is_none_or(|high| !is_less(high, key)));
+                assert_eq!(K::find(node, K::lend(key)), (at, true));
+            }
             if level > 0 {
-                for at in 0..meta.count() {
-                    let child = node.value(at) as u32;
-                    let ends = keys.get(at).copied().or(high);
+                for at in 0..node.count() {
+                    let child = K::child_at(node, at);
+                    let ends = keys.get(at).cloned().or(high.clone());
                     assert_eq!(fences(tree.space.node(child)).1, ends, "as its parent says");
                     below.push(child);
                 }
@@ -206,14 +222,13 @@ fn a_full_leaf_is_no_harm_where_an_inner_node_is_expected() {
     let tree = tree();
     (0..30).for_each(|key| assert_eq!(tree.put(key, 7).unwrap(), None));
     let leaf = tree.space.node(tree.root().0);
-    assert_eq!((leaf.meta().level(), leaf.meta().count()), (0, 30));
-    assert_eq!(leaf.child(u64::MAX), 7);
+    assert_eq!((leaf.meta().level(), leaf.count()), (0, 30));
+    assert_eq!(u64::child(leaf, u64::MAX), 7);
 }
 
 #[test]
 fn what_was_denied_memory_leaves_a_whole_tree() {
-    let memory = Memory::new(&Topology::fake(1, 1), HugePages::Never, Some(3 << 20)).unwrap();
-    let tree = Tree::new(memory.node(NodeId(0)), ObjectId(1)).unwrap();
+    let tree = Tree::new(memory(3 << 20), ObjectId(1)).unwrap();
     let keys = || (0..200_000).map(scattered);
     let denied = keys().filter(|&key| tree.put(key, key).is_err()).count();
     assert!(denied > 0);
@@ -222,4 +237,219 @@ fn what_was_denied_memory_leaves_a_whole_tree() {
         tree.remove(key);
     });
     assert!(check(&tree) < 60);
+}
+
+/// Strings that share beginnings, are beginnings of others, and end in zeros; some as long as may be.
+fn string(random: &mut impl FnMut(u64) -> u64) -> Vec<u8> {
+    let (kind, letters) = (random(8), 1 + random(3));
+    let length = match kind {
+        0 => random(1025),
+        1 => 1000 + random(25),
+        2..5 => random(40),
+        _ => random(6),
+    };
+    let common = if random(3) == 0 {
+        0
+    } else {
+        length * random(5) / 5
+    };
+    let letter = |at, random: &mut dyn FnMut(u64) -> u64| match at < common {
+        true => 0,
+        false => [0, 1, 255, b'a'][random(1 + letters) as usize],
+    };
+    (0..length).map(|at| letter(at, random)).collect()
+}
+
+fn random(seed: u64) -> impl FnMut(u64) -> u64 {
+    let mut number = scattered(seed);
+    move |below| {
+        number = scattered(number.wrapping_add(seed));
+        (number >> 16) % below
+    }
+}
+
+fn seeds(usual: u64) -> std::ops::Range<u64> {
+    let number = |name| {
+        let text = std::env::var(name).ok();
+        text.map(|text| text.parse().expect("a number"))
+    };
+    match number("ERIS_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("ERIS_SEEDS").unwrap_or(usual),
+    }
+}
+
+#[test]
+fn strings_of_all_lengths_leave_a_whole_tree() {
+    for seed in seeds(30) {
+        println!("seed {seed}");
+        let mut random = random(seed);
+        let tree = strings();
+        let mut model = std::collections::BTreeMap::new();
+        for step in 0..3_000 {
+            let key = string(&mut random);
+            match random(8) > u64::from(step < 1_500) * 2 + 2 {
+                true => assert_eq!(tree.put(&key, step).unwrap(), model.insert(key, step)),
+                false => {
+                    let near = model
+                        .range(key.clone()..)
+                        .next()
+                        .map(|(near, _)| near.clone());
+                    let key = near.unwrap_or(key);
+                    assert_eq!(tree.remove(&key), model.remove(&key));
+                }
+            }
+            if step % 500 == 0 {
+                check(&tree);
+            }
+        }
+        check(&tree);
+        assert!(tree.range(..).eq(model.clone()));
+        for (key, value) in model {
+            assert_eq!(tree.remove(&key), Some(value));
+        }
+        check(&tree);
+    }
+}
+
+#[test]
+fn what_is_built_is_a_tree() {
+    for seed in seeds(20) {
+        println!("seed {seed}");
+        let mut random = random(seed);
+        let count = [0, 1, 2, 30, 3_000, 20_000][random(6) as usize];
+        let numbers: Vec<(u64, u64)> = (0..count).map(|at| (at * 10 + random(9), at)).collect();
+        let tree = tree();
+        tree.build(numbers.iter().copied()).unwrap();
+        check(&tree);
+        assert!(tree.range(..).eq(numbers.iter().copied()));
+        let mut keys: Vec<Vec<u8>> = (0..count).map(|_| string(&mut random)).collect();
+        keys.sort();
+        keys.dedup();
+        let strings = strings();
+        let entries = || keys.iter().map(Vec::as_slice).zip(0..);
+        strings.build(entries()).unwrap();
+        check(&strings);
+        let own = |(key, value): (&[u8], u64)| (key.to_vec(), value);
+        assert!(strings.range(..).eq(entries().map(own)));
+        assert!(
+            strings
+                .range(..)
+                .rev()
+                .eq(entries().map(own).collect::<Vec<_>>().into_iter().rev())
+        );
+        // It is a tree like others.
+        for (key, value) in entries() {
+            assert_eq!(strings.put(key, value + 1).unwrap(), Some(value));
+            assert_eq!(
+                strings.put(&[key, b"x"].concat(), 7).is_ok(),
+                key.len() < 1024
+            );
+        }
+        check(&strings);
+    }
+}
+
+#[test]
+fn built_leaves_are_nearly_full() {
+    let key = |number: u64| {
+        [
+            &[1][..],
+            &scattered(number % 9000).to_be_bytes(),
+            &number.to_be_bytes(),
+        ]
+        .concat()
+    };
+    let mut keys: Vec<Vec<u8>> = (0..200_000).map(key).collect();
+    keys.sort();
+    let tree = strings();
+    tree.build(keys.iter().map(Vec::as_slice).zip(0..)).unwrap();
+    check(&tree);
+    let statistics = tree.statistics();
+    assert!((0.85..0.92).contains(&statistics.fill), "{statistics:?}");
+    assert_eq!((statistics.entries, statistics.splits), (200_000, 0));
+}
+
+#[test]
+fn what_cannot_be_built_changes_nothing() {
+    let tree = strings();
+    let nodes = tree.statistics().nodes;
+    let keys: Vec<Vec<u8>> = (0..5_000u32)
+        .map(|key| key.to_be_bytes().to_vec())
+        .collect();
+    let good = || keys.iter().map(Vec::as_slice).zip(0..);
+    let long = [255; 1025];
+    let not_ascending = good().chain([(&keys[4_999][..], 0)]);
+    assert_eq!(
+        tree.build(not_ascending),
+        Err(BuildError::NotAscending(5_000))
+    );
+    let too_long = good().chain([(&long[..], 0)]);
+    assert_eq!(
+        tree.build(too_long),
+        Err(BuildError::Entry(PutError::TooLong(1025)))
+    );
+    assert_eq!(tree.statistics().nodes, nodes);
+    // Somebody else is faster.
+    let meanwhile = good().inspect(|(_, value)| {
+        if *value == 4_000 {
+            tree.put(b"first", 1).unwrap();
+        }
+    });
+    assert_eq!(tree.build(meanwhile), Err(BuildError::NotEmpty));
+    assert_eq!(tree.statistics().nodes, nodes);
+    assert!(tree.range(..).eq([(b"first".to_vec(), 1)]));
+    let memory = memory(3 << 20);
+    let poor = Tree::of_bytes(memory, ObjectId(1)).unwrap();
+    let keys: Vec<Vec<u8>> = (0..500_000u32)
+        .map(|key| key.to_be_bytes().to_vec())
+        .collect();
+    let built = poor.build(keys.iter().map(Vec::as_slice).zip(0..));
+    assert!(matches!(
+        built,
+        Err(BuildError::Entry(PutError::OutOfMemory(_)))
+    ));
+    assert_eq!(poor.statistics().nodes, nodes);
+    poor.build(good()).unwrap();
+    check(&poor);
+}
+
+/// A node may be found with any words, for it is looked at while others write. The version is looked at afterwards.
+#[test]
+fn no_words_are_a_harm_to_readers() {
+    for seed in seeds(200) {
+        let mut random = random(seed);
+        let tree = strings();
+        for _ in 0..random(200) {
+            tree.put(&string(&mut random), 1).unwrap();
+        }
+        let node = tree.space.node(tree.root().0);
+        for _ in 0..100 {
+            for _ in 0..1 + random(4) {
+                let at = 1 + if random(2) == 0 {
+                    random(60)
+                } else {
+                    random(511)
+                } as usize;
+                let word = match random(3) {
+                    0 => random(u64::MAX),
+                    1 => node.word(1 + random(511) as usize),
+                    _ => node.word(at) ^ 1 << random(64),
+                };
+                node.words()[at].store(word, Ordering::Relaxed);
+            }
+            let key = string(&mut random);
+            for level in 0..3 {
+                <[u8]>::side(node, &key, level);
+            }
+            let (at, _) = <[u8]>::find(node, &key);
+            <[u8]>::child(node, &key);
+            <[u8]>::value(node, at);
+            <[u8]>::fences(node);
+            <[u8]>::size(node);
+            let mut entries = Default::default();
+            <[u8]>::read(node, at..random(300) as usize, &mut entries);
+            <[u8]>::read(node, 0..node.count(), &mut entries);
+        }
+    }
 }

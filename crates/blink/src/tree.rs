@@ -1,29 +1,27 @@
 //! The tree: the way down, and what is done at leaves.
 
 use crate::counts::{Count, Counts, Statistics};
+use crate::key::Key;
 use crate::merge::is_few;
-use crate::node::{Held, Meta, Node, ROOM, Side};
+use crate::node::{Held, Node, Side};
 use crate::range::Range;
 use crate::space::Space;
 use crate::sync::AtomicU64;
 use crate::sync::Ordering::Acquire;
 use eris_numa::{NodeMemory, OutOfMemory};
 use eris_types::ObjectId;
-use std::array;
 use std::fmt;
 use std::ops::{ControlFlow, RangeBounds};
 
-/// Keys that go down side by side.
-const SIDE_BY_SIDE: usize = 32;
-
-/// An ordered map that threads share. Each operation is done at one moment between its call and its return; ranges read
-/// leaf by leaf.
+/// An ordered map that threads share: `Tree` of 64-bit keys, `Tree<[u8]>` of byte strings, both to 64-bit values.
+///
+/// Each operation is done at one moment between its call and its return; ranges read leaf by leaf.
 ///
 /// ```
 /// # use eris_numa::{HugePages, Memory, Topology};
 /// # let memory = Memory::new(&Topology::fake(1, 1), HugePages::Never, Some(1 << 30)).unwrap();
 /// # let memory = memory.node(eris_types::NodeId(0));
-/// let tree = eris_blink::Tree::new(memory, eris_types::ObjectId(1))?;
+/// let tree = eris_blink::Tree::new(memory.clone(), eris_types::ObjectId(1))?;
 /// std::thread::scope(|scope| {
 ///     scope.spawn(|| (0..1000).try_for_each(|key| tree.put(key, key * 2).map(drop)));
 ///     scope.spawn(|| (1000..2000).try_for_each(|key| tree.put(key, key * 2).map(drop)));
@@ -31,10 +29,15 @@ const SIDE_BY_SIDE: usize = 32;
 /// assert_eq!(tree.get(1500), Some(3000));
 /// assert_eq!(tree.remove(1500), Some(3000));
 /// assert!(tree.range(1498..).map(|(key, _)| key).take(3).eq([1498, 1499, 1501]));
-/// # Ok::<(), eris_numa::OutOfMemory>(())
+///
+/// let names = eris_blink::Tree::of_bytes(memory, eris_types::ObjectId(2))?;
+/// names.put_many(&[(b"Bayer", 1), (b"Lehman", 2), (b"Yao", 3)], |_, _| ())?;
+/// assert_eq!(names.get(b"Lehman"), Some(2));
+/// assert!(names.range(&b"C"[..]..).map(|(_, value)| value).eq([2, 3]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub struct Tree {
-    pub(crate) space: Space,
+pub struct Tree<K: Key + ?Sized = u64> {
+    pub(crate) space: Space<K>,
     pub(crate) root: Root,
     pub(crate) counts: Counts,
 }
@@ -42,6 +45,12 @@ pub struct Tree {
 /// The level of the root 8 bits, the first node of that level. All read it, so it has a line of its own.
 #[repr(align(128))]
 pub(crate) struct Root(pub AtomicU64);
+
+/// What a key was before, and its leaf if it is still held.
+pub(crate) type Done<'a, K> = (Option<u64>, Option<(u32, Held<'a, K>)>);
+
+/// The same, if there was memory.
+pub(crate) type Put<'a, K> = Result<Done<'a, K>, OutOfMemory>;
 
 /// Where the way down goes on.
 #[derive(Clone, Copy)]
@@ -59,17 +68,32 @@ pub(crate) fn root_word(number: u32, level: u8) -> u64 {
 }
 
 impl Tree {
-    /// An empty tree in the memory of a node, accounted to an object.
+    /// An empty tree of 64-bit keys in the memory of a node, accounted to an object.
     ///
     /// # Errors
     /// There is no memory.
     pub fn new(memory: NodeMemory, object: ObjectId) -> Result<Self, OutOfMemory> {
-        let space = Space::new(memory, object)?;
+        Tree::with_no_entries(memory, object)
+    }
+}
+
+impl Tree<[u8]> {
+    /// An empty tree of byte strings, of at most [`KEY_BYTES`](crate::KEY_BYTES), in the memory of a node, accounted to
+    /// an object.
+    ///
+    /// # Errors
+    /// There is no memory.
+    pub fn of_bytes(memory: NodeMemory, object: ObjectId) -> Result<Self, OutOfMemory> {
+        Tree::with_no_entries(memory, object)
+    }
+}
+
+impl<K: Key + ?Sized> Tree<K> {
+    fn with_no_entries(memory: NodeMemory, object: ObjectId) -> Result<Self, OutOfMemory> {
+        let space = Space::<K>::new(memory, object)?;
         let number = space.take(0)?;
-        let mut root = space.node(number).hold();
-        root.truncate(0);
-        root.set_meta(Meta::new(0, 0, 0).first(true).last(true));
-        drop(root);
+        let none = K::Entries::default();
+        K::write(&mut space.node(number).hold(), (0, 0), (None, None), &none);
         Ok(Tree {
             space,
             root: Root(AtomicU64::new(root_word(number, 0))),
@@ -83,6 +107,7 @@ impl Tree {
     }
 
     /// The first node of the highest level, and that level.
+    #[inline]
     pub(crate) fn root(&self) -> (u32, u8) {
         let root = self.root.0.load(Acquire);
         (root as u32, (root >> 32) as u8)
@@ -90,17 +115,24 @@ impl Tree {
 
     /// What it looks like, and what has been done. It reads all leaves.
     pub fn statistics(&self) -> Statistics {
-        let (mut leaves, mut entries) = (0, 0);
-        let mut range = self.range(..);
-        while let Some(count) = range.skip_leaf() {
+        let (mut leaves, mut entries, mut size) = (0, 0, 0);
+        let mut next = Some(K::own(K::least()));
+        while let Some(key) = next {
+            let leaf = self.find(K::lend(&key), 0, |_, leaf| {
+                let high = (!leaf.meta().is_last()).then(|| K::fences(leaf).1);
+                (leaf.count(), K::size(leaf), high)
+            });
+            let (count, used, high) = leaf.expect("every tree has leaves");
             leaves += 1;
             entries += count as u64;
+            size += used;
+            next = high.and_then(|high| K::successor(K::lend(&high)));
         }
         Statistics {
             height: self.height(),
             nodes: self.space.taken(),
             entries,
-            fill: entries as f64 / (leaves * ROOM) as f64,
+            fill: size as f64 / (leaves * K::SPACE) as f64,
             splits: self.counts.of(Count::Splits),
             merges: self.counts.of(Count::Merges),
             right_moves: self.counts.of(Count::RightMoves),
@@ -108,42 +140,56 @@ impl Tree {
         }
     }
 
-    /// One step from a node of a level towards that of a lower one, where `found` is done.
+    /// One step from a node of a level towards that of a lower one, where `found` is done. The memory of the next node
+    /// is asked for.
     #[inline]
-    fn step<T>(
+    pub(crate) fn step<T>(
+        &self,
+        way: (u32, u8),
+        key: (K::Ref<'_>, u8),
+        found: impl FnMut(u32, Node<'_, K>) -> T,
+    ) -> ControlFlow<T, (u32, u8)> {
+        let step = self.take_step(way, key, found);
+        if let ControlFlow::Continue(next) = &step {
+            K::prefetch(self.space.node(next.0));
+        }
+        step
+    }
+
+    /// The same, and no memory is asked for.
+    #[inline]
+    pub(crate) fn take_step<T>(
         &self,
         (number, at): (u32, u8),
-        (key, level): (u64, u8),
-        found: impl Fn(u32, Node<'_>) -> T,
+        (key, level): (K::Ref<'_>, u8),
+        mut found: impl FnMut(u32, Node<'_, K>) -> T,
     ) -> ControlFlow<T, (u32, u8)> {
-        let step = (self.space.node(number)).read(|node| match node.side(key, at) {
+        let step = (self.space.node(number)).read(|node| match K::side(node, key, at) {
             Side::Here if at == level => Step::Found(found(number, node)),
-            Side::Here => Step::Down(node.child(key)),
+            Side::Here => Step::Down(K::child(node, key)),
             Side::Right => Step::Right(node.meta().right()),
             Side::Elsewhere => Step::FromRoot,
         });
-        let next = match step {
+        ControlFlow::Continue(match step {
             Step::Found(found) => return ControlFlow::Break(found),
             Step::Down(below) => (below, at - 1),
             Step::Right(right) => (right, at),
             Step::FromRoot => self.root(),
-        };
-        // All of its lines at once; the search would wait for one after the other.
-        self.space.node(next.0).prefetch();
-        ControlFlow::Continue(next)
+        })
     }
 
-    /// What `found` says of the node of a level that has a key. `None`: the tree has no such level yet.
+    /// What `found` says of the node of a level that has a key, as it was at one time. It may be asked several times;
+    /// the last one counts. `None`: the tree has no such level yet.
     #[inline]
     pub(crate) fn find<T>(
         &self,
-        key: u64,
+        key: K::Ref<'_>,
         level: u8,
-        found: impl Fn(u32, Node<'_>) -> T,
+        mut found: impl FnMut(u32, Node<'_, K>) -> T,
     ) -> Option<T> {
         let mut way = self.root();
         while way.1 >= level {
-            match self.step(way, (key, level), &found) {
+            match self.step(way, (key, level), &mut found) {
                 ControlFlow::Break(found) => return Some(found),
                 ControlFlow::Continue(next) => way = next,
             }
@@ -151,12 +197,18 @@ impl Tree {
         None
     }
 
-    /// The node of a level that has a key, held, if this is it or leads to it by right links.
-    fn hold_from(&self, mut number: u32, key: u64, level: u8) -> Option<Held<'_>> {
+    /// The node of a level that has a key, and its number, held, if this is it or leads to it by right links.
+    #[inline]
+    pub(crate) fn hold_from(
+        &self,
+        mut number: u32,
+        key: K::Ref<'_>,
+        level: u8,
+    ) -> Option<(u32, Held<'_, K>)> {
         loop {
             let held = self.space.node(number).hold();
-            match held.node.side(key, level) {
-                Side::Here => return Some(held),
+            match K::side(held.node, key, level) {
+                Side::Here => return Some((number, held)),
                 Side::Right => {
                     self.counts.add(Count::RightMoves);
                     number = held.node.meta().right();
@@ -170,7 +222,12 @@ impl Tree {
     }
 
     /// The node of a level that has a key, held. `None` as above.
-    pub(crate) fn hold(&self, key: u64, level: u8) -> Option<Held<'_>> {
+    pub(crate) fn hold(&self, key: K::Ref<'_>, level: u8) -> Option<Held<'_, K>> {
+        self.hold_numbered(key, level).map(|(_, held)| held)
+    }
+
+    #[inline]
+    fn hold_numbered(&self, key: K::Ref<'_>, level: u8) -> Option<(u32, Held<'_, K>)> {
         loop {
             let number = self.find(key, level, |number, _| number)?;
             if let Some(held) = self.hold_from(number, key, level) {
@@ -179,152 +236,86 @@ impl Tree {
         }
     }
 
-    fn hold_leaf(&self, key: u64) -> Held<'_> {
-        self.hold(key, 0).expect("every tree has leaves")
+    #[inline]
+    pub(crate) fn hold_leaf(&self, key: K::Ref<'_>) -> (u32, Held<'_, K>) {
+        self.hold_numbered(key, 0).expect("every tree has leaves")
     }
 
     /// The value of a key.
-    pub fn get(&self, key: u64) -> Option<u64> {
+    pub fn get(&self, key: K::Ref<'_>) -> Option<u64> {
         let found = self.find(key, 0, |_, leaf| value_of(leaf, key));
         found.expect("every tree has leaves")
-    }
-
-    /// The values of many keys, in their order. Each is looked up for itself.
-    ///
-    /// # Panics
-    /// If there are not as many places as keys.
-    pub fn get_many(&self, keys: &[u64], values: &mut [Option<u64>]) {
-        assert_eq!(keys.len(), values.len(), "a place for each key");
-        let parts = values.chunks_mut(SIDE_BY_SIDE);
-        for (keys, values) in keys.chunks(SIDE_BY_SIDE).zip(parts) {
-            self.find_side_by_side(keys.iter().copied(), |_, key, leaf| value_of(leaf, key))
-                .into_iter()
-                .zip(values)
-                .for_each(|(found, value)| *value = found.flatten());
-        }
-    }
-
-    /// What `found` says of the leaves that have these keys, in their order; at most [`SIDE_BY_SIDE`].
-    #[inline]
-    fn find_side_by_side<T: Copy>(
-        &self,
-        keys: impl ExactSizeIterator<Item = u64> + Clone,
-        found: impl Fn(u32, u64, Node<'_>) -> T,
-    ) -> [Option<T>; SIDE_BY_SIDE] {
-        let mut all = [0; SIDE_BY_SIDE];
-        let mut left = keys.len();
-        all.iter_mut()
-            .zip(keys)
-            .for_each(|(place, key)| *place = key);
-        let mut ways = [self.root(); SIDE_BY_SIDE];
-        let mut under_way: [usize; SIDE_BY_SIDE] = array::from_fn(|at| at);
-        let mut results = [None; SIDE_BY_SIDE];
-        while left > 0 {
-            let mut still = 0;
-            for place in 0..left {
-                let of = under_way[place];
-                let key = all[of];
-                // While the next node of one comes, the others take their steps.
-                match self.step(ways[of], (key, 0), |number, leaf| found(number, key, leaf)) {
-                    ControlFlow::Break(found) => results[of] = Some(found),
-                    ControlFlow::Continue(next) => {
-                        ways[of] = next;
-                        under_way[still] = of;
-                        still += 1;
-                    }
-                }
-            }
-            left = still;
-        }
-        results
     }
 
     /// Puts an entry in. The value that the key had before, if it was there.
     ///
     /// # Errors
-    /// There is no memory; nothing is changed then.
-    pub fn put(&self, key: u64, value: u64) -> Result<Option<u64>, OutOfMemory> {
+    /// There is no memory, or the key is too long; nothing is changed then.
+    pub fn put(&self, key: K::Ref<'_>, value: u64) -> Result<Option<u64>, K::Error> {
+        K::check(key)?;
         self.space.prepare();
-        self.put_into(self.hold_leaf(key), key, value)
+        Ok(self.put_into(self.hold_leaf(key), key, value)?.0)
     }
 
-    /// Puts many entries in, each as [`put`](Self::put) does, in their order. `replaced` is told of each that has
-    /// replaced one: its position, and the value before.
-    ///
-    /// # Errors
-    /// There is no memory for one; those before it are there.
-    pub fn put_many(
-        &self,
-        entries: &[(u64, u64)],
-        mut replaced: impl FnMut(usize, u64),
-    ) -> Result<(), OutOfMemory> {
-        for (part, some) in entries.chunks(SIDE_BY_SIDE).enumerate() {
-            self.space.prepare();
-            let keys = some.iter().map(|(key, _)| *key);
-            let leaves = self.find_side_by_side(keys, |number, _, _| number);
-            for (at, (&(key, value), leaf)) in some.iter().zip(leaves).enumerate() {
-                let held = leaf.and_then(|number| self.hold_from(number, key, 0));
-                let held = held.unwrap_or_else(|| self.hold_leaf(key));
-                if let Some(before) = self.put_into(held, key, value)? {
-                    replaced(part * SIDE_BY_SIDE + at, before);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn put_into(
-        &self,
-        mut leaf: Held<'_>,
-        key: u64,
+    #[inline]
+    pub(crate) fn put_into<'a>(
+        &'a self,
+        (number, mut leaf): (u32, Held<'a, K>),
+        key: K::Ref<'_>,
         value: u64,
-    ) -> Result<Option<u64>, OutOfMemory> {
-        let at = leaf.node.position(key);
-        if has(leaf.node, at, key) {
-            let before = leaf.node.value(at);
-            leaf.set_value(at, value);
-            return Ok(Some(before));
+    ) -> Put<'a, K> {
+        let (at, is_there) = K::find(leaf.node, key);
+        if is_there {
+            let before = K::value(leaf.node, at);
+            K::set_value(&mut leaf, at, value);
+            return Ok((Some(before), Some((number, leaf))));
         }
-        self.enter(leaf, (at, key), (at, value))?;
-        Ok(None)
+        if K::insert(&mut leaf, at, key, value) {
+            return Ok((None, Some((number, leaf))));
+        }
+        self.split(leaf, at, key, value)?;
+        Ok((None, None))
     }
 
     /// Takes an entry out: the value of the key, if it was there.
-    pub fn remove(&self, key: u64) -> Option<u64> {
-        let mut leaf = self.hold_leaf(key);
-        let at = leaf.node.position(key);
-        if !has(leaf.node, at, key) {
-            return None;
+    pub fn remove(&self, key: K::Ref<'_>) -> Option<u64> {
+        self.remove_from(self.hold_leaf(key), key).0
+    }
+
+    #[inline]
+    pub(crate) fn remove_from<'a>(
+        &'a self,
+        (number, mut leaf): (u32, Held<'a, K>),
+        key: K::Ref<'_>,
+    ) -> Done<'a, K> {
+        let (at, is_there) = K::find(leaf.node, key);
+        if !is_there {
+            return (None, Some((number, leaf)));
         }
-        let (meta, before) = (leaf.node.meta(), leaf.node.value(at));
-        let left = meta.count() - 1;
-        leaf.take_out(at, at);
-        leaf.set_meta(meta.with_count(left));
+        let (before, size) = (K::value(leaf.node, at), K::size(leaf.node));
+        K::take_out(&mut leaf, at);
+        if !is_few::<K>(leaf.node.count(), size, K::size(leaf.node)) {
+            return (Some(before), Some((number, leaf)));
+        }
         drop(leaf);
-        if is_few(left) {
-            self.merge(key, 0);
-        }
-        Some(before)
+        self.merge(key, 0);
+        (Some(before), None)
     }
 
     /// The entries with keys in a range, ascending, or from the back descending. An entry that is there all the time is
     /// among them, once; of what is put in or taken out meanwhile any part may be.
-    pub fn range(&self, keys: impl RangeBounds<u64>) -> Range<'_> {
+    pub fn range<'k>(&self, keys: impl RangeBounds<K::Ref<'k>>) -> Range<'_, K> {
         Range::new(self, keys)
     }
 }
 
-/// Whether a leaf has a key at its position.
-fn has(leaf: Node<'_>, at: usize, key: u64) -> bool {
-    at < leaf.meta().count() && leaf.key(at) == key
+#[inline]
+pub(crate) fn value_of<K: Key + ?Sized>(leaf: Node<'_, K>, key: K::Ref<'_>) -> Option<u64> {
+    let (at, is_there) = K::find(leaf, key);
+    is_there.then(|| K::value(leaf, at))
 }
 
-fn value_of(leaf: Node<'_>, key: u64) -> Option<u64> {
-    let at = leaf.position(key);
-    has(leaf, at, key).then(|| leaf.value(at))
-}
-
-impl fmt::Debug for Tree {
+impl<K: Key + ?Sized> fmt::Debug for Tree<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Tree({} levels)", self.height())
     }

@@ -3,11 +3,11 @@
 //! JPDC 1993).
 
 use eris_blink::Tree;
-use eris_numa::{HugePages, Memory, Topology};
+use eris_numa::{HugePages, Memory, NodeMemory, Topology};
 use eris_types::{NodeId, ObjectId};
 use std::collections::{BTreeMap, HashSet};
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
-use std::sync::{Arc, Barrier};
 use std::thread;
 
 const THREADS: usize = 4;
@@ -70,6 +70,60 @@ fn is_linearizable(threads: &[Vec<Event>]) -> bool {
     false
 }
 
+/// A tree, for which keys are numbers.
+trait Map: Sync {
+    fn put(&self, key: u64, value: u64) -> Option<u64>;
+    fn get(&self, key: u64) -> Option<u64>;
+    fn get_in_batch(&self, key: u64) -> Option<u64>;
+    fn remove(&self, key: u64) -> Option<u64>;
+}
+
+impl Map for Tree {
+    fn put(&self, key: u64, value: u64) -> Option<u64> {
+        self.put(key, value).unwrap()
+    }
+
+    fn get(&self, key: u64) -> Option<u64> {
+        self.get(key)
+    }
+
+    fn get_in_batch(&self, key: u64) -> Option<u64> {
+        let mut values = [None];
+        self.get_many(&[key], &mut values);
+        values[0]
+    }
+
+    fn remove(&self, key: u64) -> Option<u64> {
+        self.remove(key)
+    }
+}
+
+/// So long that few have room in a node, and some with a common beginning.
+fn string(key: u64) -> Vec<u8> {
+    let fill = vec![0; (key % 5 * 100) as usize];
+    [&(key >> 4).to_be_bytes()[..], &fill, &key.to_be_bytes()].concat()
+}
+
+impl Map for Tree<[u8]> {
+    fn put(&self, key: u64, value: u64) -> Option<u64> {
+        self.put(&string(key), value).unwrap()
+    }
+
+    fn get(&self, key: u64) -> Option<u64> {
+        self.get(&string(key))
+    }
+
+    fn get_in_batch(&self, key: u64) -> Option<u64> {
+        let mut values = [None];
+        self.get_many(&[&string(key)], &mut values);
+        values[0]
+    }
+
+    fn remove(&self, key: u64) -> Option<u64> {
+        self.remove(&string(key))
+    }
+}
+
 /// A number that looks random.
 struct Random(u64);
 
@@ -84,14 +138,14 @@ impl Random {
 }
 
 /// One thread's operations on keys that all have, between others of its own that split and merge their leaves.
-fn work(tree: &Tree, clock: &AtomicU64, thread: u64, random: &mut Random) -> Vec<(u64, Event)> {
+fn work(tree: &dyn Map, clock: &AtomicU64, thread: u64, random: &mut Random) -> Vec<(u64, Event)> {
     let mut events = Vec::new();
     for round in 0..40 {
         let own = |number: u64| ((number % KEYS) << 20) + 16 * number + 1 + thread;
         let fills = random.below(2) == 0;
         for number in 0..60 {
             match fills {
-                true => drop(tree.put(own(number), number).unwrap().is_some()),
+                true => drop(tree.put(own(number), number).is_some()),
                 false => drop(tree.remove(own(number)).is_some()),
             }
             if number % 6 > 0 {
@@ -105,13 +159,9 @@ fn work(tree: &Tree, clock: &AtomicU64, thread: u64, random: &mut Random) -> Vec
             };
             let begun = clock.fetch_add(1, SeqCst);
             let heard = match asked {
-                Asked::Get if number % 12 == 0 => {
-                    let mut values = [None];
-                    tree.get_many(&[key], &mut values);
-                    values[0]
-                }
+                Asked::Get if number % 12 == 0 => tree.get_in_batch(key),
                 Asked::Get => tree.get(key),
-                Asked::Put(value) => tree.put(key, value).unwrap(),
+                Asked::Put(value) => tree.put(key, value),
                 Asked::Remove => tree.remove(key),
             };
             let ended = clock.fetch_add(1, SeqCst);
@@ -131,12 +181,21 @@ fn work(tree: &Tree, clock: &AtomicU64, thread: u64, random: &mut Random) -> Vec
 
 #[test]
 fn what_threads_see_has_an_order() {
+    has_an_order(|memory| Tree::new(memory, ObjectId(1)).unwrap());
+}
+
+#[test]
+fn what_threads_see_of_strings_has_an_order() {
+    has_an_order(|memory| Tree::of_bytes(memory, ObjectId(1)).unwrap());
+}
+
+fn has_an_order<T: Map + Send>(new: impl Fn(NodeMemory) -> T) {
     let histories =
         std::env::var("ERIS_SEEDS").map_or(30, |seeds| seeds.parse().expect("a number"));
     for seed in 0..histories {
         println!("seed {seed}");
         let memory = Memory::new(&Topology::fake(1, 1), HugePages::Never, Some(1 << 30)).unwrap();
-        let tree = Arc::new(Tree::new(memory.node(NodeId(0)), ObjectId(1)).unwrap());
+        let tree = new(memory.node(NodeId(0)));
         let (clock, start) = (AtomicU64::new(0), Barrier::new(THREADS));
         let of_threads: Vec<Vec<(u64, Event)>> = thread::scope(|scope| {
             let threads: Vec<_> = (0..THREADS as u64)

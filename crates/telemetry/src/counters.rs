@@ -3,6 +3,7 @@
 use crate::counter::Counter;
 use crate::crossed::Crossed;
 use crate::snapshot::{AeuSnapshot, Snapshot};
+use crate::work::Work;
 use crate::{RANKS, snapshot};
 use crossbeam_utils::CachePadded;
 use eris_types::AeuId;
@@ -21,6 +22,8 @@ macro_rules! counters {
             $($(#[$doc])* pub $name: counters!(@counter $kind),)*
             /// What it has sent to other nodes. Not part of a snapshot: it is of another form. Written by the AEU.
             pub crossed: Crossed,
+            /// What kinds of work it does. Not part of a snapshot, either. Written by the AEU.
+            pub work: Work,
         }
 
         impl AeuCounters {

@@ -19,11 +19,13 @@ mod counter;
 mod counters;
 mod crossed;
 mod snapshot;
+mod work;
 
 pub use counter::Counter;
 pub use counters::{AeuCounters, Telemetry};
 pub use crossed::{Amount, Crossed, TRAFFIC_KINDS};
 pub use snapshot::{AeuSnapshot, Snapshot};
+pub use work::{WORK_KINDS, Work, WorkCounters, WorkSnapshot};
 
 /// Number of command ranks that are counted apart: client, scan, reply, control, in this order.
 pub const RANKS: usize = 4;

@@ -1,6 +1,6 @@
 //! A small database of numbers: what the tests let AEUs do.
 
-use eris_aeu::{AeuContext, Group, Handler, Header, Panicked, Rank, Slice, TaskId};
+use eris_aeu::{AeuContext, Group, Handler, Header, Panicked, Rank, Slice, Sliced, TaskId};
 use eris_route::{Endpoint, Port};
 use eris_types::{AeuId, ObjectId};
 use std::sync::{Arc, Mutex};
@@ -41,6 +41,8 @@ pub struct Task {
     pub panics: bool,
     pub rest: Option<Duration>,
 }
+
+impl Sliced for Task {}
 
 #[derive(Default)]
 pub struct Numbers {
