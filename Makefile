@@ -28,7 +28,7 @@ BENCH ?=
 # What the module is tested with; one wheel is for all from 3.11 on.
 PYTHON ?= python3
 # Targets of `make fuzz`, as crate/target.
-FUZZ ?= index/art blink/tree column/form log/chunk_files fragment/wire sql/sql sql/csv sql/json sql/parquet sql/arrow
+FUZZ ?= index/art blink/tree blink/strings column/form log/chunk_files fragment/wire sql/sql sql/csv sql/json sql/parquet sql/arrow
 FUZZ_SECONDS ?= 60
 ERIS := $(CARGO_TARGET_DIR)/release/eris
 RIVALS := $(ERIS_CACHE)/target-rivals/release/rivals
@@ -227,7 +227,7 @@ nightly: cargo ## the long version: 10,000 seeds, ten minutes of torture, Miri, 
 
 # ---- measurement -----------------------------------------------------------------------------------------------------
 
-.PHONY: rivals bench-machine bench-route bench-index bench-misses bench-balance bench-moves bench-statement bench-keys bench-atomics bench-placement bench-copy bench-flush bench-chunk-files bench-durability bench-busy bench-sharing bench-pushpull bench-scan bench-chunk bench-together bench-ssb bench-python bench-record
+.PHONY: rivals bench-machine bench-route bench-index bench-misses bench-balance bench-moves bench-statement bench-keys bench-atomics bench-placement bench-copy bench-flush bench-chunk-files bench-durability bench-busy bench-sharing bench-tasks bench-blink bench-pushpull bench-scan bench-chunk bench-together bench-ssb bench-python bench-record
 bench-machine: build ## bandwidths and latencies of this machine
 	$(ERIS) machine
 
@@ -283,6 +283,12 @@ bench-busy: build ## a scan while another thread uses one core
 
 bench-sharing: build ## statements that scan one table at the same time
 	$(ERIS) bench sharing
+
+bench-blink: build rivals ## a B-link tree that threads share, by way, beside others
+	$(ERIS) bench blink --rivals $(RIVALS)
+
+bench-tasks: build ## tasks from spawn to run, beside Tokio and Rayon, and with memory asked for ahead
+	$(ERIS) bench tasks
 
 bench-scan: build ## column scans beside the memory's bandwidth
 	$(ERIS) bench scan

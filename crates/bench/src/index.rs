@@ -6,6 +6,7 @@
 //!   routed    Eris: clients ask for keys of all ranges, the keys find their owners
 //!   blink     one tree that all threads share ([`shared`])
 //!   others    of another program, each in its process, if there is one ([`rival`])
+//! shared   a B-link tree by latches of nodes, by optimistic readers, by tasks, in batches; and trees of one thread
 //! skew     lookups by Zipf's law on small and huge pages, as inserted and reorganised ([`skew`]); the model's misses
 //! moves    what it takes to reorganise, by number of keys; and how fast clients go on meanwhile ([`meanwhile`])
 //! sockets  misses of the last cache of a shared and of a partitioned index (the ERIS paper's Figure 10), by the model
@@ -19,9 +20,11 @@
 //! 10 and the TLB paper read, are not asked for: few virtual machines have them. What [`eris_index::model`] says
 //! instead is named so.
 
+mod contenders;
 mod error;
 mod figures;
 mod keys;
+mod latched;
 mod loads;
 mod meanwhile;
 mod progress;
@@ -29,6 +32,7 @@ mod rival;
 mod shared;
 mod skew;
 mod structure;
+mod tasked;
 mod threads;
 mod zipf;
 
@@ -36,6 +40,7 @@ pub use error::IndexBenchError;
 pub use figures::figures;
 
 use crate::report::BenchReport;
+use contenders::{shared_trees, structures};
 use eris_engine::Settings;
 use eris_numa::HugePages;
 use keys::KeySequence;
@@ -44,7 +49,8 @@ use progress::Spinner;
 use serde_json::json;
 use std::path::PathBuf;
 use std::time::Instant;
-use structure::structures;
+use structure::Structure;
+use zipf::Zipf;
 
 /// Lookups of one run, of all threads together; fewer of few keys.
 const LOOKUPS: u64 = 1 << 20;
@@ -63,6 +69,8 @@ const MEANWHILE: f64 = 1.2;
 pub enum IndexPart {
     /// By number of keys, uniform.
     Size,
+    /// Trees that threads share, by how they do so.
+    Shared,
     /// By Zipf's law.
     Skew,
     /// What reorganisations take, and what goes on meanwhile.
@@ -103,8 +111,19 @@ pub fn run(settings: &Settings, options: &IndexOptions) -> Result<BenchReport, I
             for keys in [KeySequence::dense(count), KeySequence::random(count)] {
                 for &threads in &options.threads {
                     progress.begin(format!("{count} {} keys, {threads} threads", keys.order()));
-                    measure(settings, options, keys, threads, report_of)?;
+                    let structures = structures(settings, keys, threads)?;
+                    measure(settings, options, keys, threads, structures, report_of)?;
                 }
+            }
+        }
+    }
+    if has(IndexPart::Shared) {
+        for &count in &options.keys {
+            let keys = KeySequence::random(count);
+            for &threads in &options.threads {
+                progress.begin(format!("{count} keys of shared trees, {threads} threads"));
+                let structures = shared_trees(settings, keys, threads)?;
+                measure(settings, options, keys, threads, structures, report_of)?;
             }
         }
     }
@@ -137,9 +156,9 @@ fn measure(
     options: &IndexOptions,
     keys: KeySequence,
     threads: usize,
+    mut structures: Vec<Box<dyn Structure>>,
     report: &mut BenchReport,
 ) -> Result<(), IndexBenchError> {
-    let mut structures = structures(settings, keys, threads)?;
     if let Some(program) = &options.rivals {
         let huge_pages = settings.huge_pages != HugePages::Never;
         structures.extend(rival::rivals(program, keys, threads, huge_pages)?);
@@ -174,6 +193,7 @@ fn measure(
             rates.push(count as f64 / seconds / 1e6);
         }
     }
+    mixed(options.runs, keys, threads, &mut structures, report)?;
     let mut ranges = vec![Vec::new(); structures.len()];
     let range_count = RANGES.min(keys.count);
     for run in 0..options.runs as u64 {
@@ -207,6 +227,55 @@ fn measure(
         if let Some(bytes) = bytes {
             let each = bytes as f64 / keys.count as f64;
             report.row("memory", params(), "bytes/key", vec![each], Some(16.0));
+        }
+    }
+    Ok(())
+}
+
+/// Exponents of Zipf's law of mixed operations.
+const MIXED: [f64; 3] = [0.0, 0.8, 1.2];
+
+/// Half upserts of keys that are there, half lookups, by trees that threads share.
+fn mixed(
+    runs: usize,
+    keys: KeySequence,
+    threads: usize,
+    structures: &mut [Box<dyn Structure>],
+    report: &mut BenchReport,
+) -> Result<(), IndexBenchError> {
+    for exponent in MIXED {
+        let zipf = Zipf::new(keys.count, exponent);
+        let count = LOOKUPS.min(keys.count * LOOKUPS_PER_KEY) as usize;
+        let mut rates = vec![Vec::new(); structures.len()];
+        for run in 0..runs as u64 {
+            let asked = skew::draw(keys, &zipf, run + 1, count);
+            for (structure, rates) in structures.iter_mut().zip(&mut rates) {
+                let begun = Instant::now();
+                let Some(found) = structure.mixed(&asked)? else {
+                    continue;
+                };
+                let seconds = begun.elapsed().as_secs_f64();
+                if found != count as u64 {
+                    return Err(IndexBenchError::WrongAnswer {
+                        structure: structure.name().to_owned(),
+                        found,
+                        asked: count as u64,
+                    });
+                }
+                rates.push(count as f64 / seconds / 1e6);
+            }
+        }
+        for (structure, rates) in structures.iter().zip(rates) {
+            let params = [
+                ("structure", json!(structure.name())),
+                ("keys", json!(keys.count)),
+                ("order", json!(keys.order())),
+                ("threads", json!(threads)),
+                ("zipf", json!(exponent)),
+            ];
+            if !rates.is_empty() {
+                report.row("half upserts", params, "million/s", rates, None);
+            }
         }
     }
     Ok(())
@@ -246,6 +315,7 @@ mod tests {
         let options = IndexOptions {
             parts: vec![
                 IndexPart::Size,
+                IndexPart::Shared,
                 IndexPart::Skew,
                 IndexPart::Moves,
                 IndexPart::Sockets,
@@ -260,11 +330,17 @@ mod tests {
         let report = run(&settings, &options).unwrap();
         let named = |case: &'static str| report.rows.iter().filter(move |row| row.case == case);
         assert!(named("lookup").all(|row| row.value > 0.0), "{report:?}");
-        // Dense and random, on one thread and on two: five structures of Eris and two rivals.
-        assert_eq!(named("lookup").count(), 2 * 2 * (5 + 2));
+        // Dense and random, on one thread and on two: five structures of Eris and two rivals. Six more that are shared,
+        // with the rivals again.
+        assert_eq!(named("lookup").count(), 2 * 2 * (5 + 2) + 2 * (6 + 2));
+        // Three exponents: one of the former five, three of the latter six.
+        assert_eq!(named("half upserts").count(), 3 * (2 * 2 + 2 * 3));
         // On one thread a tree alone has ranges and tells its size, a shared one always; rivals tell what they like.
-        assert_eq!(named("range of 100").count(), 2 * (1 + 2 + 2));
-        assert_eq!(named("memory").count(), 2 * ((2 + 1) + 1 + 4 + 2));
+        assert_eq!(named("range of 100").count(), 3 * (1 + 2 + 2));
+        assert_eq!(
+            named("memory").count(),
+            2 * ((2 + 1) + 1 + 4 + 2) + (2 + 2 + 2 + 4 + 2)
+        );
         // Dense and random, two exponents, four trees, alone and in batches.
         assert_eq!(named("skewed lookup").count(), 2 * 2 * 4 * 2);
         assert_eq!(named("rate meanwhile").count(), 2);

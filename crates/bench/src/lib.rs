@@ -25,3 +25,4 @@ pub mod scan;
 pub mod sharing;
 pub mod ssb;
 pub mod statement;
+pub mod tasks;

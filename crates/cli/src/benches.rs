@@ -1,8 +1,9 @@
 //! `eris machine` and `eris bench`: arguments to the benchmarks, their reports to standard output.
 
 use crate::args::{
-    BenchAtomics, BenchBalance, BenchBusy, BenchCommand, BenchCommit, BenchCopy, BenchIndex,
-    BenchIndexPart, BenchPushPull, BenchScan, BenchSharing, BenchStatement, MachineCommand,
+    BenchAtomics, BenchBalance, BenchBlink, BenchBusy, BenchCommand, BenchCommit, BenchCopy,
+    BenchIndex, BenchIndexPart, BenchPushPull, BenchScan, BenchSharing, BenchStatement, BenchTasks,
+    BenchTasksPart, MachineCommand,
 };
 use crate::places;
 use eris_bench::atomics::{self, AtomicsOptions};
@@ -20,6 +21,7 @@ use eris_bench::scan::{self, ScanError, ScanOptions};
 use eris_bench::sharing::{self, SharingBenchError, SharingOptions};
 use eris_bench::ssb::SsbSource;
 use eris_bench::statement::{self, StatementBenchError, StatementOptions};
+use eris_bench::tasks::{self, TasksBenchError, TasksOptions, TasksPart};
 use eris_engine::Settings;
 use eris_machine::{Kept, are_free};
 use eris_numa::{HugePages, PinError, Profile, ProfileError, Topology};
@@ -78,6 +80,9 @@ pub enum BenchError {
     /// Statements could not be measured.
     #[error(transparent)]
     Statement(#[from] StatementBenchError),
+    /// Tasks could not be measured.
+    #[error(transparent)]
+    Tasks(#[from] TasksBenchError),
     /// Commits could not be measured.
     #[error(transparent)]
     Commit(#[from] CommitBenchError),
@@ -205,6 +210,7 @@ pub fn run(settings: Settings, bench: &BenchCommand, runtime: &Runtime) -> Resul
             };
             (sharing::run(settings, options)?, output)
         }
+        BenchCommand::Blink(bench) => (blink(&settings, bench)?, &bench.output),
         BenchCommand::Index(bench) => (index(&settings, bench)?, &bench.output),
         BenchCommand::Statement(BenchStatement { rows, keys, output }) => {
             let options = StatementOptions {
@@ -214,6 +220,23 @@ pub fn run(settings: Settings, bench: &BenchCommand, runtime: &Runtime) -> Resul
                 statements: STATEMENTS,
             };
             (statement::run(settings, options)?, output)
+        }
+        BenchCommand::Tasks(BenchTasks {
+            part,
+            mebibytes,
+            output,
+        }) => {
+            let part = part.map(|part| match part {
+                BenchTasksPart::Spawn => TasksPart::Spawn,
+                BenchTasksPart::Prefetch => TasksPart::Prefetch,
+            });
+            let options = TasksOptions {
+                bytes: usize::try_from(*mebibytes << 20).expect("it is 64-bit"),
+                runs: RUNS,
+                part,
+            };
+            let report = tasks::run(&settings.topology, settings.huge_pages, options)?;
+            (report, output)
         }
         BenchCommand::Commit(bench) => (commit(&settings, bench)?, &bench.output),
         BenchCommand::Balance(bench) => (balance(&settings, bench)?, &bench.output),
@@ -285,6 +308,23 @@ fn balance(settings: &Settings, bench: &BenchBalance) -> Result<BenchReport, Ben
 /// Keys of the largest index with `--full`.
 const FULL: u64 = 64_000_000;
 
+/// `eris bench blink`.
+fn blink(settings: &Settings, bench: &BenchBlink) -> Result<BenchReport, BenchError> {
+    let threads = bench.threads.iter().map(|threads| *threads as usize);
+    let options = IndexOptions {
+        parts: vec![IndexPart::Shared],
+        keys: bench.keys.clone(),
+        threads: threads.collect(),
+        skew_keys: Vec::new(),
+        exponents: Vec::new(),
+        runs: RUNS,
+        rivals: bench.rivals.clone(),
+    };
+    let mut report = index::run(settings, &options)?;
+    report.bench = "blink".to_owned();
+    Ok(report)
+}
+
 /// `eris bench index`.
 fn index(settings: &Settings, bench: &BenchIndex) -> Result<BenchReport, BenchError> {
     if settings.huge_pages != HugePages::Never {
@@ -293,6 +333,7 @@ fn index(settings: &Settings, bench: &BenchIndex) -> Result<BenchReport, BenchEr
     }
     let part = |part: &BenchIndexPart| match part {
         BenchIndexPart::Size => IndexPart::Size,
+        BenchIndexPart::Shared => IndexPart::Shared,
         BenchIndexPart::Skew => IndexPart::Skew,
         BenchIndexPart::Moves => IndexPart::Moves,
         BenchIndexPart::Sockets => IndexPart::Sockets,

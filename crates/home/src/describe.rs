@@ -3,6 +3,7 @@
 use eris_fragment::Scalar;
 use eris_telemetry::AeuSnapshot;
 use eris_types::{AeuId, NodeId, ObjectId, SegmentId};
+use std::time::Duration;
 
 /// What workers' own buffers are accounted to: no data object.
 pub const BUFFERS: ObjectId = ObjectId(0);
@@ -18,6 +19,23 @@ pub struct WorkerDescription {
     pub cpu: Option<u32>,
     /// What it has done since the start.
     pub counters: AeuSnapshot,
+    /// The same by kind of work, without kinds of which there was nothing.
+    pub work: Vec<WorkDescription>,
+}
+
+/// What a worker has done of one kind of work.
+#[derive(Clone, Debug)]
+pub struct WorkDescription {
+    /// What it is.
+    pub name: &'static str,
+    /// Whether it is a task that runs in slices; otherwise a command, which is executed in one go.
+    pub is_task: bool,
+    /// Commands that were executed, or slices that were run.
+    pub run: u64,
+    /// How often a task has begun to wait for something else.
+    pub waits: u64,
+    /// What all of them took, estimated from some; `None` if the time of none was taken.
+    pub time: Option<Duration>,
 }
 
 /// A node: workers with a memory of their own.

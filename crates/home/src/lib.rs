@@ -52,7 +52,7 @@ pub use balance::{Algorithm, Balanced, Balancer, Balancing, Moved};
 pub use definitions::{Definition, DefinitionChange, Definitions};
 pub use describe::{
     BUFFERS, ChunkInspection, ColumnChunkInspection, DictionaryInspection, Inspection,
-    NodeDescription, ReadBandwidth, SegmentInspection, WorkerDescription,
+    NodeDescription, ReadBandwidth, SegmentInspection, WorkDescription, WorkerDescription,
 };
 pub use durability::{
     Checkpoint, Durability, DurabilityStatus, DurableFile, DurableFileKind, FailedCheckpoint,

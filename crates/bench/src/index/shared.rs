@@ -2,11 +2,11 @@
 
 use super::error::IndexBenchError;
 use super::keys::{BATCH, KeySequence, count_entries, value};
-use super::structure::{Structure, count_right, memory};
+use super::structure::{Structure, count_right, memory, mixed_operation, no_memory};
 use super::threads::{on_threads, share};
 use eris_blink::Tree;
 use eris_engine::Settings;
-use eris_numa::{Memory, OutOfMemory};
+use eris_numa::Memory;
 use eris_types::{NodeId, ObjectId};
 use std::ops::Range;
 
@@ -17,10 +17,6 @@ pub struct Shared {
     batch: usize,
     memory: Memory,
     tree: Tree,
-}
-
-fn no_memory(error: OutOfMemory) -> IndexBenchError {
-    IndexBenchError::Memory(error.to_string())
 }
 
 impl Shared {
@@ -91,6 +87,24 @@ impl Structure for Shared {
             }
             Ok(found)
         })
+    }
+
+    fn mixed(&mut self, keys: &[u64]) -> Result<Option<u64>, IndexBenchError> {
+        if self.batch > 1 {
+            return Ok(None);
+        }
+        let right = on_threads(self.threads, |thread| {
+            let own = share(&(0..keys.len() as u64), thread, self.threads);
+            let operations = own.map(|at| (at as usize, keys[at as usize]));
+            let (put, get) = (
+                |key| self.tree.put(key, value(key)),
+                |key| self.tree.get(key),
+            );
+            operations
+                .map(|operation| mixed_operation(operation, put, get))
+                .sum()
+        });
+        right.map(Some)
     }
 
     fn bytes(&mut self) -> Result<Option<u64>, IndexBenchError> {

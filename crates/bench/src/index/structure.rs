@@ -2,11 +2,10 @@
 
 use super::error::IndexBenchError;
 use super::keys::{BATCH, KeySequence, count_entries, value};
-use super::shared::Shared;
 use super::threads::{on_threads, share};
 use eris_engine::{Engine, KeyIndex, Settings};
 use eris_index::Art;
-use eris_numa::Memory;
+use eris_numa::{Memory, OutOfMemory};
 use eris_types::{NodeId, ObjectId};
 use std::ops::Range;
 
@@ -31,21 +30,25 @@ pub trait Structure {
     ) -> Result<Option<u64>, IndexBenchError> {
         Ok(None)
     }
+
+    /// Puts every second one of these keys in again, and looks the others up; how many were there with their value, or
+    /// none if it does not do that.
+    fn mixed(&mut self, _keys: &[u64]) -> Result<Option<u64>, IndexBenchError> {
+        Ok(None)
+    }
 }
 
-/// Those of Eris, for these keys.
-pub fn structures(
-    settings: &Settings,
-    keys: KeySequence,
-    threads: usize,
-) -> Result<Vec<Box<dyn Structure>>, IndexBenchError> {
-    Ok(vec![
-        Box::new(Owned::new(settings, keys, threads, BATCH)?),
-        Box::new(Owned::new(settings, keys, threads, 1)?),
-        Box::new(Routed::new(settings, keys, threads)?),
-        Box::new(Shared::new(settings, keys, threads, BATCH)?),
-        Box::new(Shared::new(settings, keys, threads, 1)?),
-    ])
+/// One operation of [`Structure::mixed`]: whether what `put` or `get` found is right.
+pub fn mixed_operation(
+    (at, key): (usize, u64),
+    put: impl FnOnce(u64) -> Result<Option<u64>, OutOfMemory>,
+    get: impl FnOnce(u64) -> Option<u64>,
+) -> Result<u64, IndexBenchError> {
+    let found = match at % 2 {
+        0 => put(key).map_err(no_memory)?,
+        _ => get(key),
+    };
+    Ok(count_right(&[key], &[found]))
 }
 
 /// Memory of its own, as the settings have it.
@@ -53,6 +56,10 @@ pub fn memory(settings: &Settings) -> Result<Memory, IndexBenchError> {
     let (huge_pages, limit) = (settings.huge_pages, settings.memory_limit);
     let memory = Memory::new(&settings.topology, huge_pages, limit);
     memory.map_err(|error| IndexBenchError::Memory(error.to_string()))
+}
+
+pub fn no_memory(error: OutOfMemory) -> IndexBenchError {
+    IndexBenchError::Memory(error.to_string())
 }
 
 /// How many values are those of their keys.
@@ -68,7 +75,7 @@ pub fn count_right(keys: &[u64], values: &[Option<u64>]) -> u64 {
 const BLOCK: u64 = 256;
 
 /// A tree per thread, of keys that only this thread asks for.
-struct Owned {
+pub struct Owned {
     keys: KeySequence,
     batch: usize,
     block: u64,
@@ -76,7 +83,7 @@ struct Owned {
 }
 
 impl Owned {
-    fn new(
+    pub fn new(
         settings: &Settings,
         keys: KeySequence,
         threads: usize,
@@ -194,7 +201,7 @@ impl Structure for Owned {
 }
 
 /// An index of Eris, asked by clients.
-struct Routed {
+pub struct Routed {
     keys: KeySequence,
     threads: usize,
     engine: Engine,
@@ -202,7 +209,7 @@ struct Routed {
 }
 
 impl Routed {
-    fn new(
+    pub fn new(
         settings: &Settings,
         keys: KeySequence,
         threads: usize,

@@ -63,11 +63,23 @@ pub enum BenchCommand {
     )]
     Index(BenchIndex),
 
+    /// A B-link tree that threads share: by latches of nodes, by optimistic readers, by tasks, in batches
+    #[command(
+        after_help = "Examples:\n  eris bench blink\n  eris bench blink --keys 5000000,64000000 --threads 1,2,4,8 --json"
+    )]
+    Blink(BenchBlink),
+
     /// What a short statement costs: planned, from the plan cache, prepared, by rows; alone and beside others
     #[command(
         after_help = "Examples:\n  eris bench statement\n  eris bench statement --keys 1000000 --json"
     )]
     Statement(BenchStatement),
+
+    /// Tasks: what one costs from its spawn to its run, and what it gains if its memory is asked for ahead
+    #[command(
+        after_help = "Examples:\n  eris bench tasks\n  eris bench tasks --part spawn --json\n  eris bench tasks --part prefetch --mebibytes 128"
+    )]
+    Tasks(BenchTasks),
 
     /// What commits, loads and recoveries take on a disk, beside a flush of this disk
     #[command(
@@ -218,11 +230,31 @@ pub struct BenchIndex {
     pub output: JsonFlag,
 }
 
+#[derive(Debug, Args)]
+pub struct BenchBlink {
+    /// Numbers of keys
+    #[arg(long, value_delimiter = ',', default_values_t = [5_000_000], value_parser = clap::value_parser!(u64).range(1000..=1 << 32))]
+    pub keys: Vec<u64>,
+
+    /// Threads, or AEUs that run tasks
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 2], value_parser = clap::value_parser!(u64).range(1..=256))]
+    pub threads: Vec<u64>,
+
+    /// What to compare with: a program as `make rivals` builds it of bench/rivals
+    #[arg(long, value_name = "PROGRAM")]
+    pub rivals: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub output: JsonFlag,
+}
+
 /// A part of `eris bench index`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum BenchIndexPart {
     /// Operations by number of keys, beside rivals if there are any
     Size,
+    /// Trees that threads share, by how they do so
+    Shared,
     /// Lookups by Zipf's law: huge pages, reorganisation, modelled misses
     Skew,
     /// What reorganisations take, and what goes on meanwhile
@@ -297,6 +329,29 @@ pub struct BenchBusy {
 
     #[command(flatten)]
     pub output: JsonFlag,
+}
+
+#[derive(Debug, Args)]
+pub struct BenchTasks {
+    /// What to measure; without it all
+    #[arg(long, value_name = "PART", value_enum)]
+    pub part: Option<BenchTasksPart>,
+
+    /// The most memory that tasks touch, in MiB
+    #[arg(long, default_value_t = 1024, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    pub mebibytes: u64,
+
+    #[command(flatten)]
+    pub output: JsonFlag,
+}
+
+/// A part of `eris bench tasks`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum BenchTasksPart {
+    /// From spawn to run, at the same AEU and at another
+    Spawn,
+    /// By working set, lines and distance
+    Prefetch,
 }
 
 #[derive(Debug, Args)]

@@ -8,15 +8,18 @@ use crate::error::EngineError;
 use crate::object::data_object::DataObject;
 use crate::object::statistics::merge;
 use crate::protocol::callback::QuestionId;
-use crate::protocol::lists::Parcel;
+use crate::protocol::lists::{OwnerKind, Parcel};
 use crate::protocol::objects::DropObject;
 use crate::recovery::DatabaseSalvage;
 use crate::settings::Settings;
+use crate::tasks::handler::Task;
 use crate::tasks::owner::Owner;
 use arrow_schema::SchemaRef;
 use eris_aeu::Runtime;
 use eris_disk::RealDisk;
-use eris_home::{Definition, Newest, ObjectDefinition, ObjectStatistics, Partitioning};
+use eris_home::{
+    Definition, Newest, ObjectDefinition, ObjectStatistics, Partitioning, WorkDescription,
+};
 use eris_numa::{AeuPlace, Memory, Topology};
 use eris_route::{BufferSizes, Router};
 use eris_telemetry::Snapshot;
@@ -339,6 +342,30 @@ impl Engine {
     /// Nodes and AEUs.
     pub fn topology(&self) -> &Topology {
         &self.shared.topology
+    }
+
+    /// What an AEU has done, by kind of work.
+    pub(crate) fn work_of(&self, aeu: AeuId) -> Vec<WorkDescription> {
+        let runtime = self.shared.runtime.as_ref();
+        let work = runtime.map(|runtime| &runtime.telemetry().of(aeu).work);
+        let kinds = work.into_iter().flat_map(|work| work.read());
+        let described = kinds.filter_map(|of| {
+            let commands = OwnerKind::NAMES;
+            let task = of.kind.checked_sub(commands.len());
+            // Commands that nobody knows are counted, too.
+            let name = match task {
+                None => commands.get(of.kind),
+                Some(task) => Task::NAMES.get(task),
+            };
+            Some(WorkDescription {
+                name: name.copied()?,
+                is_task: task.is_some(),
+                run: of.run,
+                waits: of.waits,
+                time: of.time,
+            })
+        });
+        described.collect()
     }
 
     /// The counters of every AEU.

@@ -17,6 +17,7 @@ pub(super) fn workers(engine: &Engine) -> Vec<WorkerDescription> {
             .get(place.aeu.index())
             .copied()
             .unwrap_or_default(),
+        work: engine.work_of(place.aeu),
     });
     workers.collect()
 }

@@ -115,6 +115,9 @@ macro_rules! messages {
         }
 
         impl $kind {
+            /// Their names, by kind.
+            pub const NAMES: &[&str] = &[$(stringify!($name)),*];
+
             /// The kind of a command.
             pub fn of(kind: u16) -> Self {
                 match kind {

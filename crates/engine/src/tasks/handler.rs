@@ -17,10 +17,11 @@ use crate::protocol::asked::Asked;
 use crate::protocol::callback::RunId;
 use crate::protocol::keys::{ExecuteKeys, ExecuteRows, HandOver};
 use crate::protocol::lists::Parcel;
-use crate::protocol::lists::ToOwner;
+use crate::protocol::lists::{OwnerKind, ToOwner};
 use crate::protocol::message::{List, Message};
-use eris_aeu::{AeuContext, Group, Handler, Panicked, Slice};
+use eris_aeu::{AeuContext, Group, Handler, Panicked, Slice, Sliced};
 use eris_route::Header;
+use eris_telemetry::WORK_KINDS;
 use eris_types::ObjectId;
 
 /// Work that takes more than one slice.
@@ -49,6 +50,50 @@ pub(crate) enum Task {
     MoveOut(Box<MoveOutTask>),
     /// Segments of an index to be put together.
     Compact(CompactTask),
+}
+
+impl Task {
+    /// What the counters call them, in this order.
+    pub const NAMES: [&str; 12] = [
+        "Scan",
+        "Insert",
+        "Adopt",
+        "OfferKeys",
+        "Unshare",
+        "Collect",
+        "Check",
+        "Build",
+        "Recode",
+        "Reorganize",
+        "MoveOut",
+        "Compact",
+    ];
+
+    fn number(&self) -> usize {
+        match self {
+            Task::Scan(_) => 0,
+            Task::Insert(_) => 1,
+            Task::Adopt(_) => 2,
+            Task::OfferKeys(_) => 3,
+            Task::Unshare(_) => 4,
+            Task::Collect(_) => 5,
+            Task::Check(_) => 6,
+            Task::Build(_) => 7,
+            Task::Recode(_) => 8,
+            Task::Reorganize(_) => 9,
+            Task::MoveOut(_) => 10,
+            Task::Compact(_) => 11,
+        }
+    }
+}
+
+// Each has counters of its own.
+const _: () = assert!(OwnerKind::NAMES.len() + Task::NAMES.len() <= WORK_KINDS);
+
+impl Sliced for Task {
+    fn work(&self) -> usize {
+        OwnerKind::NAMES.len() + self.number()
+    }
 }
 
 impl MaybeScan for Task {
@@ -243,6 +288,10 @@ impl Handler for Owner {
             Task::MoveOut(task) => task.slice(self, cx),
             Task::Compact(task) => task.slice(self),
         }
+    }
+
+    fn work_of_commands(kind: u16) -> usize {
+        usize::from(kind)
     }
 
     fn idle(&mut self, _cx: &mut Context<'_>) -> bool {

@@ -1,5 +1,5 @@
-//! What the engine is and does: `eris.aeus`, `eris.nodes`, `eris.budget`, `eris.queries`, `eris.settings`,
-//! `eris.functions`, `eris.prepared_statements`.
+//! What the engine is and does: `eris.aeus`, `eris.tasks`, `eris.nodes`, `eris.budget`, `eris.queries`,
+//! `eris.settings`, `eris.functions`, `eris.prepared_statements`.
 
 use crate::context::StatementContext;
 use crate::settings::SETTINGS;
@@ -10,7 +10,7 @@ use std::future::ready;
 
 use CellType::{Number, Real, Text, Time};
 
-pub(super) static RELATIONS: [SystemTable; 7] = [
+pub(super) static RELATIONS: [SystemTable; 8] = [
     SystemTable {
         name: "aeus",
         columns: &[
@@ -38,6 +38,23 @@ pub(super) static RELATIONS: [SystemTable; 7] = [
             ("read_bytes_per_second", Number),
         ],
         rows: |context| ready(Ok(aeus(context))).boxed(),
+    },
+    SystemTable {
+        name: "tasks",
+        columns: &[
+            ("aeu", Number),
+            ("node", Number),
+            // What it is: a command, which is executed in one go, or a task, which runs in slices.
+            ("work", Text),
+            ("form", Text),
+            // Commands that were executed, or slices that were run.
+            ("run", Number),
+            // How often a task has begun to wait for something else.
+            ("waits", Number),
+            // Estimated from some of them; NULL if the time of none was taken.
+            ("busy_seconds", Real),
+        ],
+        rows: |context| ready(Ok(tasks(context))).boxed(),
     },
     SystemTable {
         name: "nodes",
@@ -146,6 +163,36 @@ fn aeus(context: &StatementContext) -> Vec<Vec<Cell>> {
         ]
     });
     rows.collect()
+}
+
+fn tasks(context: &StatementContext) -> Vec<Vec<Cell>> {
+    let workers = context.home.workers().into_iter();
+    let rows = workers.flat_map(|worker| {
+        worker.work.into_iter().map(move |work| {
+            row![
+                worker.aeu.0,
+                worker.node.0,
+                snake_case(work.name),
+                if work.is_task { "task" } else { "command" },
+                work.run,
+                work.is_task.then_some(work.waits),
+                work.time.map(|time| time.as_secs_f64()),
+            ]
+        })
+    });
+    rows.collect()
+}
+
+/// `ExecuteKeys` as `execute_keys`.
+fn snake_case(name: &str) -> String {
+    let mut text = String::new();
+    for character in name.chars() {
+        if character.is_uppercase() && !text.is_empty() {
+            text.push('_');
+        }
+        text.extend(character.to_lowercase());
+    }
+    text
 }
 
 fn nodes(context: &StatementContext) -> Vec<Vec<Cell>> {

@@ -429,3 +429,28 @@ fn what_the_engine_says_of_tables_is_what_they_hold_while_they_grow() {
         });
     }
 }
+
+#[test]
+fn what_workers_have_done_shows_by_kind_of_work() {
+    block_on(async {
+        let database = database(1, 2);
+        let session = database.session();
+        let made =
+            "CREATE TABLE t AS SELECT i AS k, i % 7 AS v FROM generate_series(1, 200000) AS s(i)";
+        must(&session, made).await;
+        for _ in 0..20 {
+            must(&session, "SELECT v, sum(k) FROM t GROUP BY v").await;
+        }
+        let commands = "SELECT sum(run) FROM eris.tasks WHERE form = 'command'";
+        let received = "SELECT sum(commands_received) FROM eris.aeus";
+        let (before, counted) = (one(&session, commands).await, one(&session, received).await);
+        // Only this session is at work, and reading a system table sends no command.
+        assert_eq!(before, counted);
+        let slices = "SELECT (SELECT sum(run) FROM eris.tasks WHERE form = 'task') = (SELECT sum(slices) FROM eris.aeus)";
+        assert_eq!(one(&session, slices).await, "true");
+        let work = "SELECT DISTINCT work FROM eris.tasks WHERE busy_seconds > 0 AND form = 'task' ORDER BY work";
+        assert_eq!(one(&session, work).await, "insert scan");
+        let waits = "SELECT bool_and((waits IS NULL) = (form = 'command')) FROM eris.tasks";
+        assert_eq!(one(&session, waits).await, "true");
+    });
+}

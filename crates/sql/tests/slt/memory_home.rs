@@ -359,6 +359,7 @@ impl Home for MemoryHome {
             node: NodeId(0),
             cpu: None,
             counters: Default::default(),
+            work: Vec::new(),
         }]
     }
 
