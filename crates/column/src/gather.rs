@@ -5,19 +5,15 @@ use crate::data::{Data, Integers, Plain};
 use crate::dictionary::Dictionary;
 use crate::domain::{SIGN, wide_array};
 use crate::floats::TotalOrder;
+use crate::pick::{PICKED_ROWS, texts_of};
 use crate::selection::Selection;
 use arrow_array::types::*;
-use arrow_array::{
-    ArrayRef, ArrowPrimitiveType, BooleanArray, PrimitiveArray, UInt32Array, new_null_array,
-};
+use arrow_array::{ArrayRef, ArrowPrimitiveType, BooleanArray, PrimitiveArray, new_null_array};
 use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 use arrow_schema::{DataType, TimeUnit};
 use eris_kernels::{Isa, MASK_WORDS, VECTOR};
 use std::ops::Range;
 use std::sync::Arc;
-
-/// So few values are read one by one: a vector would have to be cleared, and decoded whole, for each.
-const FEW: usize = 8;
 
 impl ColumnChunk {
     /// The selected values, in the order of their rows, as an array of exactly `data_type`: the type that was encoded,
@@ -39,7 +35,7 @@ impl ColumnChunk {
         if count == 0 || self.nulls() == self.rows {
             return new_null_array(data_type, count);
         }
-        if count <= FEW {
+        if count <= PICKED_ROWS {
             let rows: Vec<usize> = selection.iter_ones().collect();
             return self.pick(&rows, data_type, dictionary);
         }
@@ -58,12 +54,8 @@ impl ColumnChunk {
                 });
             }),
             Data::Codes(codes) => {
-                assert_eq!(data_type, &DataType::Utf8View, "the type of text");
-                let dictionary = dictionary.expect("text is coded");
                 let codes = codes.collect(isa, selection, count, |code| code as u32);
-                let codes = UInt32Array::new(codes.into(), nulls);
-                arrow_select::take::take(dictionary.values(), &codes, None)
-                    .expect("the dictionary has all codes")
+                texts_of(codes, nulls, data_type, dictionary)
             }
             Data::Float32(plain) => Arc::new(PrimitiveArray::<Float32Type>::new(
                 plain.gather(isa, selection, count),

@@ -80,6 +80,7 @@ pub use error::EncodeError;
 pub use form::{FormError, FormReader, FormWriter, StoredColumns};
 pub use key_order::{KeyOrder, OrdinalSet};
 pub use object_memory::ObjectMemory;
+pub use pick::PICKED_ROWS;
 pub use predicate::{ColumnPredicate, StringTest};
 pub use ranks::RankArray;
 pub use selection::Selection;

@@ -15,6 +15,9 @@ use arrow_buffer::{NullBuffer, OffsetBuffer};
 use arrow_schema::DataType;
 use std::sync::Arc;
 
+/// So few values are read one by one: a vector would have to be cleared, and decoded whole, for each.
+pub const PICKED_ROWS: usize = 8;
+
 /// Rows whose values are handed on together.
 const PIECE: usize = 64;
 
@@ -45,7 +48,7 @@ impl ColumnChunk {
             last.is_none_or(|&row| row < self.rows),
             "rows of another chunk"
         );
-        let nulls = self.pick_validity(rows);
+        let nulls = self.pick_validity(rows.iter().copied());
         match &self.data {
             Data::Integers(integers) => integer_array(rows.len(), data_type, nulls, |f| {
                 in_pieces(rows, |row| integers.get(row), f);
@@ -57,12 +60,8 @@ impl ColumnChunk {
                 in_pieces(rows, key, f);
             }),
             Data::Codes(codes) => {
-                assert_eq!(data_type, &DataType::Utf8View, "the type of text");
-                let dictionary = dictionary.expect("text is coded");
-                let codes: Vec<u32> = rows.iter().map(|&row| codes.get(row) as u32).collect();
-                let codes = UInt32Array::new(codes.into(), nulls);
-                arrow_select::take::take(dictionary.values(), &codes, None)
-                    .expect("the dictionary has all codes")
+                let codes = rows.iter().map(|&row| codes.get(row) as u32);
+                texts_of(codes.collect(), nulls, data_type, dictionary)
             }
             Data::Float32(plain) => {
                 let values = rows.iter().map(|&row| plain.get(row)).collect();
@@ -102,17 +101,32 @@ impl ColumnChunk {
             string.len()
         });
         let offsets = OffsetBuffer::from_lengths(lengths);
-        T::array(offsets, bytes.into(), self.pick_validity(rows))
+        T::array(
+            offsets,
+            bytes.into(),
+            self.pick_validity(rows.iter().copied()),
+        )
     }
 
-    fn pick_validity(&self, rows: &[usize]) -> Option<NullBuffer> {
+    pub(crate) fn pick_validity(&self, rows: impl Iterator<Item = usize>) -> Option<NullBuffer> {
         if self.nulls() == 0 {
             return None;
         }
-        let valid: NullBuffer = rows
-            .iter()
-            .map(|&row| self.validity.is_valid(row))
-            .collect();
+        let valid: NullBuffer = rows.map(|row| self.validity.is_valid(row)).collect();
         Some(valid).filter(|valid| valid.null_count() > 0)
     }
+}
+
+/// The strings of codes.
+pub(crate) fn texts_of(
+    codes: Vec<u32>,
+    nulls: Option<NullBuffer>,
+    data_type: &DataType,
+    dictionary: Option<&Dictionary>,
+) -> ArrayRef {
+    assert_eq!(data_type, &DataType::Utf8View, "the type of text");
+    let dictionary = dictionary.expect("text is coded");
+    let codes = UInt32Array::new(codes.into(), nulls);
+    arrow_select::take::take(dictionary.values(), &codes, None)
+        .expect("the dictionary has all codes")
 }

@@ -6,6 +6,11 @@
 
 use crate::chunk::ColumnChunk;
 use crate::data::{Data, Integers};
+use crate::dictionary::Dictionary;
+use crate::gather::integer_array;
+use crate::pick::texts_of;
+use arrow_array::ArrayRef;
+use arrow_schema::DataType;
 use eris_kernels::{Isa, VECTOR};
 
 /// Of one row in so many, or fewer, it is worth to have the numbers.
@@ -45,6 +50,36 @@ impl ColumnChunk {
             Data::Ordinals { ordinals, .. } => ordinals.take(isa, rows, out),
             _ => panic!("ordinals asked of a chunk without an order"),
         }
+    }
+
+    /// The values of the rows at these positions, which ascend, as [`ColumnChunk::gather`] has them: if they are
+    /// integers or codes. Others are found as fast by a selection.
+    ///
+    /// # Panics
+    /// As there, or if there is no such row.
+    pub fn take(
+        &self,
+        isa: Isa,
+        rows: &[u32],
+        data_type: &DataType,
+        dictionary: Option<&Dictionary>,
+    ) -> Option<ArrayRef> {
+        if !matches!(
+            self.data,
+            Data::Integers(_) | Data::Codes(_) | Data::Ordinals { .. }
+        ) {
+            return None;
+        }
+        let mut values = Vec::with_capacity(rows.len());
+        self.take_integers(isa, rows, &mut values);
+        let nulls = self.pick_validity(rows.iter().map(|&row| row as usize));
+        Some(match self.data {
+            Data::Codes(_) => {
+                let codes = values.into_iter().map(|code| code as u32);
+                texts_of(codes.collect(), nulls, data_type, dictionary)
+            }
+            _ => integer_array(rows.len(), data_type, nulls, |f| f(&values)),
+        })
     }
 
     fn assert_has(&self, rows: &[u32]) {

@@ -34,7 +34,11 @@ fn check_gather(
     selections.extend([0, 2, 100, 900, 1000].map(|share| shape.selection(share)));
     for selection in &selections {
         let expected = arrow_select::filter::filter(array, &mask(selection)).unwrap();
+        let rows: Vec<u32> = selection.iter_ones().map(|row| row as u32).collect();
         for isa in Isa::supported() {
+            if let Some(taken) = chunk.take(isa, &rows, array.data_type(), dictionary) {
+                prop_assert_eq!(&taken, &expected);
+            }
             let gathered = chunk.gather(isa, selection, array.data_type(), dictionary);
             prop_assert_eq!(gathered.data_type(), array.data_type());
             prop_assert_eq!(&gathered, &expected);

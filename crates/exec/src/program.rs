@@ -284,12 +284,11 @@ impl Program {
             Passed::Selected => false,
             Passed::Few => true,
         };
-        let plan_of_rows = matches!(&self.output, OutputPlan::Rows(_));
         let selection = &mut partial.selection;
         let FilterState {
             few: listed, tally, ..
         } = &mut partial.filter;
-        if few && (plan_of_rows || only_count) {
+        if few && only_count {
             selection.reset_to(chunk.rows(), listed);
         }
         let rows = match few {
@@ -310,7 +309,7 @@ impl Program {
             tally.took_more(tally.output(), joined as usize);
             return Ok(Vec::new());
         }
-        let left = || match few && !plan_of_rows {
+        let left = || match few {
             true => Left::Listed(listed, chunk.rows()),
             false => Left::Selected(selection),
         };
@@ -355,9 +354,10 @@ impl Program {
                 };
                 (Vec::new(), step)
             }
-            (OutputPlan::Rows(plan), OutputState::Rows(state)) => {
-                plan.add(chunk, columns, isa, selection, from, state)?
-            }
+            (OutputPlan::Rows(plan), OutputState::Rows(state)) => match few {
+                true => plan.add_few(chunk, columns, isa, listed, from, state)?,
+                false => plan.add(chunk, columns, isa, selection, from, state)?,
+            },
             _ => unreachable!("a share of another program"),
         };
         let tally = &mut partial.filter.tally;

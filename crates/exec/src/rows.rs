@@ -43,6 +43,8 @@ pub(crate) struct RowPlan {
 pub(crate) struct RowState {
     batches: Vec<RecordBatch>,
     rows: usize,
+    /// Bytes of these batches.
+    bytes: usize,
     /// Rows that were taken in so far.
     taken: u64,
 }
@@ -133,6 +135,28 @@ impl RowPlan {
         Ok((batches, step))
     }
 
+    /// The same of a few rows, which ascend, and are the same until the chunk is done with.
+    pub(crate) fn add_few(
+        &self,
+        chunk: &Chunk,
+        columns: &FragmentColumns,
+        isa: Isa,
+        rows: &[u32],
+        from: ChunkPosition,
+        state: &mut RowState,
+    ) -> Result<(Vec<RecordBatch>, OutputStep), FragmentError> {
+        let wanted = usize::try_from(self.limit - state.taken).unwrap_or(usize::MAX);
+        let rows = match from == ChunkPosition::default() {
+            true => &rows[..rows.len().min(wanted)],
+            false => rows,
+        };
+        let mut batches = Vec::new();
+        let mut step = OutputStep::default();
+        let window = Window::of_few(chunk, columns, isa, rows);
+        self.add_window(window, from, &mut step, state, &mut batches)?;
+        Ok((batches, step))
+    }
+
     /// Takes in a window's rows; whether the step ends in it.
     fn add_window(
         &self,
@@ -182,6 +206,7 @@ impl RowPlan {
         let batch = RecordBatch::try_new_with_options(self.schema.clone(), arrays?, &options);
         let batch = batch.map_err(unexpected)?;
         let wanted = (rows as u64).min(self.limit - state.taken) as usize;
+        state.bytes += batch.get_array_memory_size();
         state.batches.push(batch.slice(0, wanted));
         state.taken += wanted as u64;
         state.rows += wanted;
@@ -199,7 +224,7 @@ impl RowPlan {
 
     /// What has come together, as one batch.
     pub(crate) fn flush(&self, state: &mut RowState) -> Result<Option<RecordBatch>, FragmentError> {
-        state.rows = 0;
+        (state.rows, state.bytes) = (0, 0);
         match &mut state.batches {
             batches if batches.len() < 2 => Ok(batches.pop()),
             batches => {
@@ -213,10 +238,7 @@ impl RowPlan {
 
 impl RowState {
     pub(crate) fn bytes(&self) -> usize {
-        self.batches
-            .iter()
-            .map(RecordBatch::get_array_memory_size)
-            .sum()
+        self.bytes
     }
 }
 

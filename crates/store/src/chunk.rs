@@ -242,6 +242,16 @@ impl ChunkView {
             words.for_each(|(word, deleted)| *word &= !deleted);
         }
     }
+
+    /// The same of rows at some positions.
+    pub fn retain_visible(&self, snapshot: Timestamp, rows: &mut Vec<u32>) {
+        let deleted = self.deleted.as_deref();
+        rows.retain(|&row| {
+            let row = row as usize;
+            self.chunk.is_inserted(row, snapshot)
+                && deleted.is_none_or(|deleted| !deleted.contains(row))
+        });
+    }
 }
 
 /// Clears the bits `first..end`.

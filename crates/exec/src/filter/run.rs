@@ -316,20 +316,19 @@ impl<'a> FilterRun<'a> {
             self.selection.reset_to(rows, wanted);
             return;
         }
-        let mut found = wanted.to_vec();
+        self.few.clear();
+        self.few.extend_from_slice(wanted);
         for &number in self.needed.iter() {
-            let met = found.len();
-            let (test, form, chunk) = self.test(number);
-            form.retain(chunk, input.isa, &mut found);
+            let met = self.few.len();
+            let (test, form) = (&self.filter.tests[number], self.forms[number]);
+            form.retain(input.chunk(test.column), input.isa, self.few);
             self.tally
                 .reads(number, test.column, input.view, input.columns, Left::All);
-            self.tally.took(number, met, found.len());
+            self.tally.took(number, met, self.few.len());
         }
         self.needed.clear();
-        self.left = found.len();
-        if self.left > 0 {
-            self.selection.reset_to(rows, &found);
-        }
+        self.left = self.few.len();
+        self.listed = true;
     }
 
     /// Leaves out rows that are not visible.
@@ -338,9 +337,17 @@ impl<'a> FilterRun<'a> {
         if view.all_visible(snapshot) {
             return;
         }
-        view.visible(snapshot, self.selection);
         let met = self.left;
-        self.left = self.selection.count();
+        self.left = match self.listed {
+            true => {
+                view.retain_visible(snapshot, self.few);
+                self.few.len()
+            }
+            false => {
+                view.visible(snapshot, self.selection);
+                self.selection.count()
+            }
+        };
         self.tally.took(self.tally.visible(), met, self.left);
     }
 

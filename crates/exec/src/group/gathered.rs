@@ -5,7 +5,7 @@ use crate::lookup::KeyMap;
 use arrow_array::cast::AsArray;
 use arrow_array::{ArrayRef, Int64Array};
 use arrow_buffer::NullBuffer;
-use eris_column::{ColumnChunk, Domain, Selection, ZoneRange};
+use eris_column::{ColumnChunk, Domain, PICKED_ROWS, Selection, ZoneRange};
 use eris_kernels::Isa;
 use eris_store::Chunk;
 use std::cell::OnceCell;
@@ -160,22 +160,35 @@ impl<'a> GatheredColumns<'a> {
     pub(super) fn array(&mut self, column: usize) -> &ArrayRef {
         if self.arrays[column].is_none() {
             self.arrays[column] = Some(match self.columns.is_row_id(column) {
-                true => {
-                    let ids = self.chunk.ids();
-                    let ids = self
-                        .selection()
-                        .iter_ones()
-                        .map(|row| ids.get(row).0 as i64);
-                    Arc::new(ids.collect::<Int64Array>())
-                }
-                false => self.column(column).gather(
-                    self.isa,
-                    self.selection(),
-                    &self.columns.data_types[column],
-                    self.columns.dictionaries[column].as_ref(),
-                ),
+                true => self.row_ids(),
+                false => self.gather(column),
             });
         }
         self.arrays[column].as_ref().expect("just made")
+    }
+
+    fn row_ids(&self) -> ArrayRef {
+        let ids = self.chunk.ids();
+        let id = |row: usize| ids.get(row).0 as i64;
+        Arc::new(match &self.chosen {
+            ChosenRows::Few(rows, _) => rows.iter().map(|&row| id(row as usize)).collect(),
+            ChosenRows::Selected(rows) => rows.iter_ones().map(id).collect::<Int64Array>(),
+        })
+    }
+
+    fn gather(&self, column: usize) -> ArrayRef {
+        let (chunk, data_type) = (self.column(column), &self.columns.data_types[column]);
+        let dictionary = self.columns.dictionaries[column].as_ref();
+        match self.chosen {
+            ChosenRows::Few(rows, _) if rows.len() <= PICKED_ROWS => {
+                let mut picked = [0; PICKED_ROWS];
+                let places = picked.iter_mut().zip(rows);
+                places.for_each(|(place, &row)| *place = row as usize);
+                chunk.pick(&picked[..rows.len()], data_type, dictionary)
+            }
+            ChosenRows::Few(rows, _) => (chunk.take(self.isa, rows, data_type, dictionary))
+                .unwrap_or_else(|| chunk.gather(self.isa, self.selection(), data_type, dictionary)),
+            ChosenRows::Selected(rows) => chunk.gather(self.isa, rows, data_type, dictionary),
+        }
     }
 }
