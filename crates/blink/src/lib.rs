@@ -30,7 +30,8 @@
 //! *Batches.* [`Tree::get_many`] goes down for many keys side by side, so that their cache misses overlap.
 //! [`Tree::put_many`] and [`Tree::remove_many`] find leaves likewise, and hold one once for a run of keys.
 //!
-//! *An empty tree is built* from entries that ascend, in one pass: [`Tree::build`].
+//! *An empty tree is built* from entries that ascend: [`Tree::build`]. Several threads make the leaves of a
+//! [`Part`] each: [`Tree::parts`].
 //!
 //! *Deletes merge.* A node that is a quarter full is merged with a neighbour if both fit into one; see `merge.rs`.
 //!
@@ -61,6 +62,7 @@ mod tasks;
 mod tests;
 mod tree;
 
+pub use build::{Leaves, Part};
 pub use bytes::KEY_BYTES;
 pub use counts::Statistics;
 pub use entries::{Buffer, Entries};

@@ -3,7 +3,7 @@
 use crate::key::Key;
 use crate::sync::AtomicU64;
 #[cfg(not(loom))]
-use eris_numa::AtomicBuffer;
+use eris_numa::{AtomicBuffer, Extent};
 use eris_numa::{NodeMemory, OutOfMemory};
 use eris_types::ObjectId;
 
@@ -21,6 +21,11 @@ impl Slab {
     #[inline]
     pub fn nodes<K: Key + ?Sized>(&self) -> &[K::Words] {
         K::nodes(self.0.words())
+    }
+
+    /// The memory that it is.
+    pub fn extent(&self) -> Extent {
+        self.0.extent()
     }
 }
 

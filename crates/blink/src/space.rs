@@ -12,6 +12,8 @@ use crate::node::Node;
 use crate::slab::Slab;
 use crate::sync::AtomicU64;
 use eris_atomics::Lock;
+#[cfg(not(loom))]
+use eris_numa::Extent;
 use eris_numa::{NodeMemory, OutOfMemory};
 use eris_types::ObjectId;
 use std::marker::PhantomData;
@@ -117,7 +119,7 @@ impl<K: Key + ?Sized> Space<K> {
             has_few: AtomicBool::new(false),
             numbers: PhantomData,
         };
-        space.make(&mut space.free.lock())?;
+        space.make(0)?;
         Ok(space)
     }
 
@@ -141,34 +143,50 @@ impl<K: Key + ?Sized> Space<K> {
     /// # Errors
     /// There is no memory. Levels above the leaves find a place in the reserve.
     pub fn take(&self, level: u8) -> Result<u32, OutOfMemory> {
-        let mut free = self.free.lock();
         let reserve = if level > 0 { 0 } else { Numbers::<K>::RESERVE };
-        if free.count::<K>() <= reserve {
-            self.make(&mut free)?;
+        loop {
+            let mut free = self.free.lock();
+            if free.count::<K>() > reserve {
+                let number = free.take::<K>();
+                if free.count::<K>() < Numbers::<K>::FEW {
+                    self.has_few.store(true, Relaxed);
+                }
+                return Ok(number);
+            }
+            let slabs = free.slabs;
+            drop(free);
+            self.make(slabs)?;
         }
-        let number = free.take::<K>();
-        if free.count::<K>() < Numbers::<K>::FEW {
-            self.has_few.store(true, Relaxed);
-        }
-        Ok(number)
     }
 
     /// Sees to it that there are free places: to make a slab takes long. Called by whoever holds no node.
     pub fn prepare(&self) {
         if self.has_few.load(Relaxed) && self.has_few.swap(false, Relaxed) {
-            let mut free = self.free.lock();
-            if free.count::<K>() < Numbers::<K>::FEW {
+            let free = self.free.lock();
+            let (slabs, has_few) = (free.slabs, free.count::<K>() < Numbers::<K>::FEW);
+            drop(free);
+            if has_few {
                 // Whoever needs it and finds none is told.
-                let _ = self.make(&mut free);
+                let _ = self.make(slabs);
             }
         }
     }
 
-    /// Makes another slab.
-    fn make(&self, free: &mut Free) -> Result<(), OutOfMemory> {
+    /// Makes another slab, where there were so many. Memory is cleared meanwhile, so others go on, and may make slabs
+    /// themselves.
+    fn make(&self, slabs: u32) -> Result<(), OutOfMemory> {
+        let nodes = Numbers::<K>::of(slabs);
+        let made = Slab::new(
+            &self.memory,
+            self.object,
+            nodes as usize * Numbers::<K>::WORDS,
+        )?;
+        let mut free = self.free.lock();
+        if Numbers::<K>::of(free.slabs) != nodes {
+            // Others have made some, of which the next one would be larger.
+            return Ok(());
+        }
         let at = free.slabs as usize;
-        let words = Numbers::<K>::of(free.slabs) as usize * Numbers::<K>::WORDS;
-        let made = Slab::new(&self.memory, self.object, words)?;
         let block = self
             .blocks
             .get(at / BLOCK)
@@ -177,6 +195,13 @@ impl<K: Key + ?Sized> Space<K> {
         let _ = block[at % BLOCK].set(made);
         free.slabs += 1;
         Ok(())
+    }
+
+    /// The memory that it is.
+    #[cfg(not(loom))]
+    pub fn extents(&self, all: &mut Vec<Extent>) {
+        let slabs = self.blocks.iter().filter_map(OnceLock::get).flatten();
+        all.extend(slabs.filter_map(OnceLock::get).map(Slab::extent));
     }
 
     /// How many places are nodes.

@@ -143,9 +143,12 @@ impl Tree {
     }
 
     /// Runs a task of this tree: for work that has more kinds of tasks. How the operation has ended, if this was the
-    /// last one.
+    /// last one; or the next one is lent, to be spawned.
+    ///
+    /// Any AEU may run it. Its resource is a node, and its third word the node's level: leaves have level 0. So whoever
+    /// wants all that is done at a leaf to be done by one AEU sends the task there.
     #[inline]
-    pub fn advance(&self, task: &Task<'_>, cx: &mut TaskContext<'_, '_>) -> Option<Outcome> {
+    pub fn advance(&self, task: &Task<'_>, spawn: impl FnOnce(Task<'_>)) -> Option<Outcome> {
         let [key, value, level] = *task.words else {
             unreachable!("tasks of a tree have three words");
         };
@@ -163,7 +166,7 @@ impl Tree {
             }
             (_, kind) => unreachable!("{kind} is no kind of a tree's tasks"),
         };
-        cx.spawn(Task {
+        spawn(Task {
             resource: Resource::new(u64::from(next.0)),
             words: &[key, value, u64::from(next.1)],
             ..*task
@@ -221,7 +224,7 @@ impl Work for Tree {
 
     /// Answers by the words that [`outcome_of`] reads.
     fn run(&self, task: &Task<'_>, _: Option<()>, cx: &mut TaskContext<'_, '_>) {
-        match self.advance(task, cx) {
+        match self.advance(task, |next| cx.spawn(next)) {
             None => {}
             Some(Ok(None)) => cx.answer(task, &[0]),
             Some(Ok(Some(value))) => cx.answer(task, &[1, value]),

@@ -350,6 +350,69 @@ fn what_is_built_is_a_tree() {
     }
 }
 
+/// Any fences will do, also those of parts without keys.
+#[test]
+fn parts_are_filled_by_any_thread() {
+    for seed in seeds(20) {
+        println!("seed {seed}");
+        let mut random = random(seed);
+        let count = [0, 1, 200, 20_000][random(4) as usize];
+        let mut keys: Vec<Vec<u8>> = (0..count).map(|_| string(&mut random)).collect();
+        keys.sort();
+        keys.dedup();
+        let mut fences: Vec<Vec<u8>> = (0..random(20))
+            .map(|_| match keys.len() {
+                some if some > 0 && random(2) == 0 => keys[random(some as u64) as usize].clone(),
+                _ => string(&mut random),
+            })
+            .collect();
+        fences.sort();
+        fences.dedup();
+        let tree = strings();
+        let lent: Vec<&[u8]> = fences.iter().map(Vec::as_slice).collect();
+        let parts = tree.parts(&lent).unwrap();
+        assert_eq!(parts.len(), fences.len() + 1);
+        let mut rest = &keys[..];
+        let leaves: Vec<_> = std::thread::scope(|scope| {
+            let filling: Vec<_> = (parts.into_iter().enumerate())
+                .map(|(at, part)| {
+                    let high = fences.get(at);
+                    let end = rest.partition_point(|key| high.is_none_or(|high| key <= high));
+                    let (own, others) = rest.split_at(end);
+                    rest = others;
+                    let first = (keys.len() - others.len() - own.len()) as u64;
+                    let entries = own.iter().map(Vec::as_slice).zip(first..);
+                    let tree = &tree;
+                    scope.spawn(move || tree.fill(part, entries).unwrap())
+                })
+                .collect();
+            filling.into_iter().map(|one| one.join().unwrap()).collect()
+        });
+        assert_eq!(tree.range(..).next(), None);
+        tree.raise(leaves).unwrap();
+        check(&tree);
+        let own = |(key, value): (&[u8], u64)| (key.to_vec(), value);
+        let entries = || keys.iter().map(Vec::as_slice).zip(0..).map(own);
+        assert!(tree.range(..).eq(entries()));
+        for (key, value) in entries() {
+            assert_eq!(tree.remove(&key), Some(value));
+        }
+        check(&tree);
+    }
+}
+
+#[test]
+fn a_part_has_keys_between_its_fences() {
+    let tree = strings();
+    let fill = |key: &[u8]| {
+        let mut parts = tree.parts(&[b"c", b"f"]).unwrap();
+        tree.fill(parts.remove(1), [(key, 1)]).map(drop)
+    };
+    assert_eq!(fill(b"f"), Ok(()));
+    assert_eq!(fill(b"c"), Err(BuildError::NotAscending(0)));
+    assert_eq!(fill(b"fa"), Err(BuildError::NotAscending(0)));
+}
+
 #[test]
 fn built_leaves_are_nearly_full() {
     let key = |number: u64| {

@@ -8,6 +8,8 @@ use crate::range::Range;
 use crate::space::Space;
 use crate::sync::AtomicU64;
 use crate::sync::Ordering::Acquire;
+#[cfg(not(loom))]
+use eris_numa::Extent;
 use eris_numa::{NodeMemory, OutOfMemory};
 use eris_types::ObjectId;
 use std::fmt;
@@ -313,6 +315,21 @@ impl<K: Key + ?Sized> Tree<K> {
 pub(crate) fn value_of<K: Key + ?Sized>(leaf: Node<'_, K>, key: K::Ref<'_>) -> Option<u64> {
     let (at, is_there) = K::find(leaf, key);
     is_there.then(|| K::value(leaf, at))
+}
+
+#[cfg(not(loom))]
+impl<K: Key + ?Sized> Tree<K> {
+    /// The memory that it is.
+    pub fn extents(&self, all: &mut Vec<Extent>) {
+        self.space.extents(all);
+    }
+
+    /// Bytes of memory.
+    pub fn bytes(&self) -> usize {
+        let mut all = Vec::new();
+        self.extents(&mut all);
+        all.iter().map(Extent::bytes).sum()
+    }
 }
 
 impl<K: Key + ?Sized> fmt::Debug for Tree<K> {

@@ -32,7 +32,8 @@ pub fn shared_trees(
     Ok(vec![
         Box::new(LatchedTree::new(settings, keys, threads)?),
         Box::new(Shared::new(settings, keys, threads, 1)?),
-        Box::new(Tasked::new(settings, keys, threads)?),
+        Box::new(Tasked::new(settings, keys, threads, false)?),
+        Box::new(Tasked::new(settings, keys, threads, true)?),
         Box::new(Shared::new(settings, keys, threads, BATCH)?),
         Box::new(Owned::new(settings, keys, threads, 1)?),
         Box::new(Owned::new(settings, keys, threads, BATCH)?),

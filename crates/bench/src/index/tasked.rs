@@ -1,6 +1,7 @@
 //! The B-link tree of [`shared`](super::shared), asked by tasks.
 //!
-//! A task at each AEU spawns the tasks of some hundred operations, and itself again behind them.
+//! A task at each AEU spawns the tasks of some hundred operations, and itself again behind them. What is done at a node
+//! is done where the task before was, or, by *core mapping*, at the leaf's home.
 
 use super::error::IndexBenchError;
 use super::keys::{KeySequence, value};
@@ -30,6 +31,8 @@ const LOOK_UP: u16 = 101;
 struct Asked {
     tree: Tree,
     keys: KeySequence,
+    /// Whether leaves have homes, which are AEUs by their numbers.
+    is_mapped: bool,
     /// Keys of mixed operations.
     asked: SharedLock<Vec<u64>>,
     /// By AEU.
@@ -51,8 +54,9 @@ impl Asked {
         let some = first..end.min(first + BURST);
         for number in some.clone() {
             let key = self.keys.key(number);
-            self.tree
-                .begin(Operation::put(key, value(key)), |task| cx.spawn(task));
+            self.tree.begin(Operation::put(key, value(key)), |task| {
+                cx.spawn(self.placed(task))
+            });
         }
         [some.end, end]
     }
@@ -66,7 +70,8 @@ impl Asked {
                 0 => Operation::put(key, value(key)),
                 _ => Operation::get(key),
             };
-            self.tree.begin(operation, |task| cx.spawn(task));
+            self.tree
+                .begin(operation, |task| cx.spawn(self.placed(task)));
         }
         [some.end, end]
     }
@@ -75,13 +80,25 @@ impl Asked {
         let some = left.min(BURST);
         for _ in 0..some {
             let key = self.keys.any(&mut state);
-            self.tree.begin(Operation::get(key), |task| cx.spawn(task));
+            self.tree
+                .begin(Operation::get(key), |task| cx.spawn(self.placed(task)));
         }
         [left - some, state]
     }
 }
 
 impl Asked {
+    /// The task of a leaf is sent to its home.
+    #[inline]
+    fn placed<'t>(&self, task: Task<'t>) -> Task<'t> {
+        if !self.is_mapped || task.words[2] > 0 {
+            return task;
+        }
+        let home = task.resource.number() % self.counts.len() as u64;
+        let resource = task.resource.at(AeuId(home as u16));
+        Task { resource, ..task }
+    }
+
     fn count(&self, task: &Task<'_>, outcome: Outcome, aeu: AeuId) {
         let counts = &self.counts[aeu.index()];
         match outcome {
@@ -131,7 +148,8 @@ impl Work for Asked {
                 (next, left == 0)
             }
             _ => {
-                if let Some(outcome) = self.tree.advance(task, cx) {
+                let spawned = |next: Task<'_>| cx.spawn(self.placed(next));
+                if let Some(outcome) = self.tree.advance(task, spawned) {
                     self.count(task, outcome, cx.id());
                 }
                 return;
@@ -159,12 +177,14 @@ impl Tasked {
         settings: &Settings,
         keys: KeySequence,
         aeus: usize,
+        is_mapped: bool,
     ) -> Result<Self, IndexBenchError> {
         let memory = memory(settings)?;
         let tree = Tree::new(memory.node(NodeId(0)), ObjectId(1)).map_err(no_memory)?;
         let work = Asked {
             tree,
             keys,
+            is_mapped,
             asked: SharedLock::default(),
             counts: (0..aeus).map(|_| CachePadded::default()).collect(),
             denied: AtomicU64::new(0),
@@ -224,7 +244,10 @@ impl Tasked {
 
 impl Structure for Tasked {
     fn name(&self) -> &str {
-        "blink, tasks"
+        match self.runtime.work().is_mapped {
+            true => "blink, tasks at homes",
+            false => "blink, tasks",
+        }
     }
 
     /// So many are under way together.
