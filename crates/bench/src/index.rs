@@ -1,15 +1,16 @@
 //! `eris bench index`: what indexes can do, by size and by skew.
 //!
 //! ```text
-//! size     operations per second against the number of keys (the ERIS paper's Figures 1 and 8), uniform
+//! size       operations per second against the number of keys (the ERIS paper's Figures 1 and 8), uniform
 //!   owned     a tree per thread, each of blocks of the keys, and each thread asks its own: what partitions could do
 //!   routed    Eris: clients ask for keys of all ranges, the keys find their owners
 //!   blink     one tree that all threads share ([`shared`])
 //!   others    of another program, each in its process, if there is one ([`rival`])
-//! shared   a B-link tree by latches of nodes, by optimistic readers, by tasks, in batches; and trees of one thread
-//! skew     lookups by Zipf's law on small and huge pages, as inserted and reorganised ([`skew`]); the model's misses
-//! moves    what it takes to reorganise, by number of keys; and how fast clients go on meanwhile ([`meanwhile`])
-//! sockets  misses of the last cache of a shared and of a partitioned index (the ERIS paper's Figure 10), by the model
+//! secondary  of a table: an index for each owner beside one tree for all of them ([`secondary`])
+//! shared     a B-link tree by latches of nodes, by optimistic readers, by tasks, in batches; and trees of one thread
+//! skew       lookups by Zipf's law on small and huge pages, as inserted and reorganised ([`skew`]); the model's misses
+//! moves      what it takes to reorganise, by number of keys; and how fast clients go on meanwhile ([`meanwhile`])
+//! sockets    misses of the last cache of a shared and of a partitioned index, by the model (ERIS, Figure 10)
 //! ```
 //!
 //! All structures grow in turn to the same keys and are then asked in turn for random ones, so that the machine's moods
@@ -29,6 +30,7 @@ mod loads;
 mod meanwhile;
 mod progress;
 mod rival;
+mod secondary;
 mod shared;
 mod skew;
 mod structure;
@@ -71,6 +73,8 @@ pub enum IndexPart {
     Size,
     /// Trees that threads share, by how they do so.
     Shared,
+    /// Secondary indexes of tables, by kind.
+    Secondary,
     /// By Zipf's law.
     Skew,
     /// What reorganisations take, and what goes on meanwhile.
@@ -125,6 +129,11 @@ pub fn run(settings: &Settings, options: &IndexOptions) -> Result<BenchReport, I
                 let structures = shared_trees(settings, keys, threads)?;
                 measure(settings, options, keys, threads, structures, report_of)?;
             }
+        }
+    }
+    if has(IndexPart::Secondary) {
+        for &count in &options.keys {
+            secondary::run(settings, count, options.runs, report_of, &progress)?;
         }
     }
     if has(IndexPart::Skew) {
@@ -316,6 +325,7 @@ mod tests {
             parts: vec![
                 IndexPart::Size,
                 IndexPart::Shared,
+                IndexPart::Secondary,
                 IndexPart::Skew,
                 IndexPart::Moves,
                 IndexPart::Sockets,
@@ -330,17 +340,19 @@ mod tests {
         let report = run(&settings, &options).unwrap();
         let named = |case: &'static str| report.rows.iter().filter(move |row| row.case == case);
         assert!(named("lookup").all(|row| row.value > 0.0), "{report:?}");
-        // Dense and random, on one thread and on two: five structures of Eris and two rivals. Six more that are shared,
-        // with the rivals again.
-        assert_eq!(named("lookup").count(), 2 * 2 * (5 + 2) + 2 * (6 + 2));
-        // Three exponents: one of the former five, three of the latter six.
-        assert_eq!(named("half upserts").count(), 3 * (2 * 2 + 2 * 3));
+        // Dense and random, on one thread and on two: five structures of Eris and two rivals. Seven more
+        // that are shared, with the rivals again.
+        assert_eq!(named("lookup").count(), 2 * 2 * (5 + 2) + 2 * (7 + 2));
+        // Three exponents: one of the former five, four of the latter seven.
+        assert_eq!(named("half upserts").count(), 3 * (2 * 2 + 2 * 4));
         // On one thread a tree alone has ranges and tells its size, a shared one always; rivals tell what they like.
         assert_eq!(named("range of 100").count(), 3 * (1 + 2 + 2));
         assert_eq!(
             named("memory").count(),
-            2 * ((2 + 1) + 1 + 4 + 2) + (2 + 2 + 2 + 4 + 2)
+            2 * ((2 + 1) + 1 + 4 + 2) + (2 + 4 + 2 + 4 + 2)
         );
+        assert_eq!(named("secondary lookup").count(), 3);
+        assert_eq!(named("secondary upsert").count(), 3);
         // Dense and random, two exponents, four trees, alone and in batches.
         assert_eq!(named("skewed lookup").count(), 2 * 2 * 4 * 2);
         assert_eq!(named("rate meanwhile").count(), 2);

@@ -334,6 +334,7 @@ fn index(settings: &Settings, bench: &BenchIndex) -> Result<BenchReport, BenchEr
     let part = |part: &BenchIndexPart| match part {
         BenchIndexPart::Size => IndexPart::Size,
         BenchIndexPart::Shared => IndexPart::Shared,
+        BenchIndexPart::Secondary => IndexPart::Secondary,
         BenchIndexPart::Skew => IndexPart::Skew,
         BenchIndexPart::Moves => IndexPart::Moves,
         BenchIndexPart::Sockets => IndexPart::Sockets,

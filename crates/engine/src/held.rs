@@ -5,6 +5,7 @@
 pub(crate) mod bulk;
 pub(crate) mod deleted;
 pub(crate) mod dictionaries;
+pub(crate) mod entered;
 pub(crate) mod index_part;
 pub(crate) mod located;
 pub(crate) mod partition;

@@ -13,6 +13,7 @@ pub(crate) mod path;
 pub(crate) mod pick;
 pub(crate) mod ranges;
 pub(crate) mod scatter;
+pub(crate) mod shared_index;
 pub(crate) mod statement;
 pub(crate) mod statistics;
 pub(crate) mod write_lock;

@@ -130,6 +130,12 @@ fn chunks_and_indexes_of_tables_lie_on_their_owners_nodes() {
     let mut parts = vec![StoredPart::Rows, StoredPart::Key];
     parts.extend(indexes.iter().map(|index| StoredPart::Index(*index)));
     check_spread(&engine, &pages, &parts);
+    // The tree of all owners lies with one of them.
+    let made = engine.create_index(keyed, &[ColumnId(1)], IndexKind::Shared, Default::default());
+    let shared = StoredPart::Index(block_on(made).unwrap());
+    let pages = check("the same with a tree of all owners", &located());
+    let nodes = pages.keys().filter(|(part, _)| *part == shared).count();
+    assert!(nodes == 1 || pages.is_empty(), "{pages:?}");
     // Rows that come later, also between those that are there.
     insert(&engine, keyed, rows(ROWS as i64, ROWS / 10)).unwrap();
     insert(&engine, keyed, rows(-(ROWS as i64) / 10, ROWS / 10)).unwrap();

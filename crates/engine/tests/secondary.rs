@@ -39,7 +39,7 @@ fn a_panic_leaves_nothing_of_an_index() {
         let object = create(engine, Partitioning::Size);
         insert(engine, object, rows(0, ROWS)).unwrap();
         let before = engine.memory().budget().used();
-        for kind in [IndexKind::Ordered, IndexKind::Hashed] {
+        for kind in [IndexKind::Ordered, IndexKind::Hashed, IndexKind::Shared] {
             engine.poison(object).unwrap();
             match make(engine, object, kind) {
                 Err(EngineError::Panicked { message, .. }) => {
@@ -57,16 +57,23 @@ fn a_panic_leaves_nothing_of_an_index() {
                 std::thread::yield_now();
             }
         }
-        // The object's writes and its next index are not harmed.
+        // The object's writes and its next indexes are not harmed.
         insert(engine, object, rows(0, 10)).unwrap();
-        make(engine, object, IndexKind::Ordered).unwrap();
-        insert(engine, object, rows(7, 1)).unwrap();
-        assert_eq!(count_sum(engine, object).unwrap().0, ROWS as i64 + 11);
-        assert_eq!(rows_with(engine, object, 7), 3);
-        assert_eq!(rows_with(engine, object, ROWS as i64 - 1), 1);
-        let [index] = &engine.indexes(object).unwrap()[..] else {
-            panic!("one index was made");
-        };
-        assert_eq!((index.entries, index.lookups), (ROWS as u64 + 11, 2));
+        for (at, kind) in [IndexKind::Ordered, IndexKind::Shared]
+            .into_iter()
+            .enumerate()
+        {
+            let made = make(engine, object, kind).unwrap();
+            insert(engine, object, rows(7, 1)).unwrap();
+            let now = ROWS + 11 + at;
+            assert_eq!(count_sum(engine, object).unwrap().0, now as i64);
+            assert_eq!(rows_with(engine, object, 7), 3 + at);
+            assert_eq!(rows_with(engine, object, ROWS as i64 - 1), 1);
+            let [index] = &engine.indexes(object).unwrap()[..] else {
+                panic!("one index was made");
+            };
+            assert_eq!((index.entries, index.lookups), (now as u64, 2));
+            engine.drop_index(object, made).unwrap();
+        }
     });
 }

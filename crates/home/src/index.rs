@@ -45,10 +45,12 @@ pub enum IndexKind {
     Ordered,
     /// A hash table: equal values.
     Hashed,
+    /// A B-link tree of all owners: what [`Ordered`](Self::Ordered) finds. Only owners that have the rows are asked.
+    Shared,
 }
 
 /// What an index holds.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct IndexStatistics {
     /// Its number, of those of its data object.
     pub id: u32,
@@ -58,10 +60,27 @@ pub struct IndexStatistics {
     pub kind: IndexKind,
     /// Rows that are entered; those that are gone count until they are removed.
     pub entries: u64,
-    /// Different values.
-    pub keys: u64,
+    /// Different values; `None` where nobody counts them.
+    pub keys: Option<u64>,
     /// Bytes of memory.
     pub bytes: u64,
     /// Fragments that were led by it.
     pub lookups: u64,
+    /// The tree, if all owners share one.
+    pub tree: Option<SharedIndexStatistics>,
+}
+
+/// What a tree that all owners share looks like.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SharedIndexStatistics {
+    /// Levels.
+    pub height: u64,
+    /// Nodes of all levels.
+    pub nodes: u64,
+    /// Which part of the room in leaves is taken, of 1.
+    pub fill: f64,
+    /// Nodes that were split.
+    pub splits: u64,
+    /// How often a writer went right because a node had been split.
+    pub right_moves: u64,
 }

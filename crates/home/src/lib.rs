@@ -62,7 +62,7 @@ pub use eris_numa::{Budget, HugePages, OutOfMemory, Usage};
 pub use eris_telemetry::AeuSnapshot;
 pub use error::HomeError;
 pub use home::Home;
-pub use index::{IndexKind, IndexStatistics, SecondaryIndexes};
+pub use index::{IndexKind, IndexStatistics, SecondaryIndexes, SharedIndexStatistics};
 pub use key_order::{KeyOrder, KeyOrders, OrderSize, WeakKeyOrder};
 pub use object::{ObjectDefinition, Partitioning};
 pub use ownership::{Ownership, PartLocation, PartitionStatus, StoredPart};

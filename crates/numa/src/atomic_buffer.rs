@@ -1,6 +1,7 @@
 //! Bytes with a home that several threads read and write at a time.
 
 use crate::buffer::Buffer;
+use crate::placement::Extent;
 use std::sync::atomic::AtomicU64;
 
 /// A buffer as words that are read and written by any number of threads. Nobody has its bytes in another way.
@@ -14,6 +15,11 @@ impl AtomicBuffer {
         // SAFETY: the buffer begins at a multiple of 64 and has so many initialised words, which live as long as self.
         // It was given up to this one, which lends it as atomic words alone.
         unsafe { std::slice::from_raw_parts(self.0.start().as_ptr().cast(), words) }
+    }
+
+    /// Its memory, as numbers.
+    pub fn extent(&self) -> Extent {
+        self.0.extent()
     }
 }
 

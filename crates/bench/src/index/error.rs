@@ -1,6 +1,7 @@
 //! What can go wrong.
 
 use eris_engine::EngineError;
+use eris_fragment::FragmentError;
 use eris_index::IndexError;
 
 /// Why indexes could not be measured.
@@ -9,6 +10,9 @@ pub enum IndexBenchError {
     /// The engine failed.
     #[error(transparent)]
     Engine(#[from] EngineError),
+    /// A fragment failed.
+    #[error(transparent)]
+    Fragment(#[from] FragmentError),
     /// An index rejected a key.
     #[error(transparent)]
     Index(#[from] IndexError),

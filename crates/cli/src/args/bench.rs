@@ -255,6 +255,8 @@ pub enum BenchIndexPart {
     Size,
     /// Trees that threads share, by how they do so
     Shared,
+    /// Secondary indexes of tables, by kind
+    Secondary,
     /// Lookups by Zipf's law: huge pages, reorganisation, modelled misses
     Skew,
     /// What reorganisations take, and what goes on meanwhile
@@ -264,8 +266,9 @@ pub enum BenchIndexPart {
 }
 
 impl BenchIndexPart {
-    const ALL: [BenchIndexPart; 4] = [
+    const ALL: [BenchIndexPart; 5] = [
         BenchIndexPart::Size,
+        BenchIndexPart::Secondary,
         BenchIndexPart::Skew,
         BenchIndexPart::Moves,
         BenchIndexPart::Sockets,

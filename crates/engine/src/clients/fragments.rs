@@ -277,7 +277,7 @@ fn may_be_little(fragment: &Fragment, path: Option<&Path>, participants: &Partic
     let rows: u64 = participants.iter().map(|(_, rows)| rows).sum();
     // Relations that are looked up in may be large.
     let is_short = rows <= MOST_ROWS && fragment.lookups.is_empty();
-    participants.len() <= MOST_AEUS && (is_short || path.is_some_and(Path::is_point))
+    participants.len() <= MOST_AEUS && (is_short || path.is_some_and(Path::is_little))
 }
 
 /// Counts the fragments that a secondary index leads.

@@ -98,7 +98,7 @@ impl Partition {
         let indexes = object.indexes();
         let secondary = indexes
             .iter()
-            .map(|index| IndexPart::empty(index.clone(), &object, home));
+            .map(|index| IndexPart::empty(index.clone(), &object, owner, home));
         Partition {
             secondary: secondary.collect(),
             index,

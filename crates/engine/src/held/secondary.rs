@@ -16,14 +16,15 @@
 
 mod values;
 
-pub(crate) use values::IndexedValues;
+pub(crate) use values::{IndexedValues, each_in_bytes};
 
-use crate::object::indexes::{IndexSize, KEY_BYTES};
+use crate::object::indexes::IndexSize;
+use crate::object::shared_index::SharedIndex;
 use eris_column::ObjectMemory;
 use eris_home::IndexKind;
 use eris_index::{Art, HashIndex, IndexError};
 use eris_numa::Extent;
-use eris_types::RowId;
+use eris_types::{AeuId, RowId};
 
 /// Most rows of a chain that are looked at in one go for whether they are gone.
 const CLEANED: usize = 4_096;
@@ -66,6 +67,7 @@ impl Secondary {
             (IndexKind::Ordered, false) => Map::OrderedBytes(Art::new(memory, home.object)),
             (IndexKind::Hashed, true) => Map::HashedWords(HashIndex::new(memory, home.object)),
             (IndexKind::Hashed, false) => Map::HashedBytes(HashIndex::new(memory, home.object)),
+            (IndexKind::Shared, _) => unreachable!("it is not one partition's"),
         };
         Secondary {
             map,
@@ -132,7 +134,7 @@ impl Secondary {
             IndexedValues::Bytes(bytes) => {
                 let entries = bytes.iter().enumerate();
                 let entries: Vec<(&[u8], u64)> = entries
-                    .filter_map(|(row, bytes)| Some((bytes.as_deref()?, first.plus(row).0)))
+                    .filter_map(|(row, bytes)| Some((bytes?, first.plus(row).0)))
                     .collect();
                 before.resize(entries.len(), None);
                 let put = match &mut self.map {
@@ -207,18 +209,14 @@ impl Secondary {
                 with_map!(&mut self.map, words map => put_back!(map, words.iter().flatten().copied()), bytes _map => {});
             }
             IndexedValues::Bytes(bytes) => {
-                with_map!(&mut self.map, words _map => {}, bytes map => put_back!(map, bytes.iter().flatten().map(Vec::as_slice)));
+                with_map!(&mut self.map, words _map => {}, bytes map => put_back!(map, bytes.iter().flatten()));
             }
         }
     }
 
     /// Takes consecutive rows out again, if they are entered.
     pub fn remove(&mut self, values: &IndexedValues, first: RowId) {
-        let rows = match values {
-            IndexedValues::Words(words) => words.len(),
-            IndexedValues::Bytes(bytes) => bytes.len(),
-        };
-        for row in (0..rows).rev() {
+        for row in (0..values.len()).rev() {
             let id = first.plus(row);
             match values {
                 IndexedValues::Words(words) => match words[row] {
@@ -226,7 +224,7 @@ impl Secondary {
                     None => self.remove_from(Key::Null, id),
                 },
                 IndexedValues::Bytes(bytes) => {
-                    if let Some(bytes) = &bytes[row] {
+                    if let Some(bytes) = bytes.get(row) {
                         self.remove_from(Key::Bytes(bytes), id);
                     }
                 }
@@ -411,4 +409,6 @@ impl OwnedKey {
 pub(crate) enum Tree<'a> {
     Words(&'a Art<u64>),
     Bytes(&'a Art<[u8]>),
+    /// That of all owners; one of them wants its own rows.
+    Shared(&'a SharedIndex, AeuId),
 }

@@ -4,18 +4,22 @@
 //! primary      newest row per key ─┐
 //! deleted      rows of older snapshots (held::deleted), rows that a commit under way deletes ────┴─▶ ids ─▶ chunks
 //! secondary    all rows that some snapshot may see ───────────────────────────────────────────────▶ ids ─▶ chunks
+//! of all owners: found when the path was made, or those of its own that come first in order ──────▶ ids ─▶ chunks
 //! ```
 //!
 //! At any snapshot at most one row has a key; it is the newest, or was deleted since. So the two sources of the first
 //! kind together know all rows, as long as it is remembered what was deleted.
 
+use crate::held::entered::Entered;
+use crate::held::index_part::is_gone;
 use crate::held::partition::Partition;
 use crate::held::primary::PrimaryIndex;
 use crate::held::secondary::{OwnedKey, Secondary, Tree};
 use crate::object::coding::ByteRange;
-use crate::object::indexes::KEY_BYTES;
+use crate::object::indexes::key_bytes;
 use crate::object::keys::KeyRange;
 use crate::object::path::{Enough, Path};
+use eris_home::IndexKind;
 use eris_store::ChunkView;
 use eris_types::{AeuId, RowId, Timestamp};
 use std::ops::Bound;
@@ -41,6 +45,8 @@ struct Walk<'a> {
     ids: Vec<RowId>,
     most: usize,
     visited: usize,
+    /// Rows of other owners that were passed.
+    passed: usize,
     /// Chains of a secondary index.
     chains: Option<&'a Secondary>,
     /// Keys that were visited, if they have chains.
@@ -53,8 +59,22 @@ impl<'a> Walk<'a> {
             ids: Vec::new(),
             most,
             visited: 0,
+            passed: 0,
             chains,
             keys: Vec::new(),
+        }
+    }
+
+    /// Passes a row that is another owner's.
+    fn pass(&mut self) -> Result<bool, TooMany> {
+        self.passed += 1;
+        self.check().map(|()| true)
+    }
+
+    fn check(&self) -> Result<(), TooMany> {
+        match self.visited + self.passed > self.most {
+            true => Err(TooMany),
+            false => Ok(()),
         }
     }
 
@@ -67,9 +87,7 @@ impl<'a> Walk<'a> {
         let mut next = Some(RowId(newest));
         while let Some(row) = next {
             self.visited += 1;
-            if self.visited > self.most {
-                return Err(TooMany);
-            }
+            self.check()?;
             if let Some(goes_on) = wanted(row) {
                 self.ids.push(row);
                 if !goes_on {
@@ -152,10 +170,20 @@ impl Partition {
                 }
                 (extra, Vec::new(), 0)
             }
+            Some(_) if let Some(found) = &path.found => {
+                let ids = found.rows_of(aeu)?;
+                let visited = ids.len();
+                (ids, Vec::new(), visited)
+            }
             Some(id) => {
                 let part = self.secondary.iter().find(|part| part.index.id == id)?;
                 let secondary = part.usable()?;
-                let mut walk = Walk::new(most, Some(secondary));
+                let most = match secondary {
+                    Entered::Own(_) => most,
+                    // It passes the rows of all owners.
+                    Entered::Shared(_) => path.most_rows(self.object.total_rows()),
+                };
+                let mut walk = Walk::new(most, secondary.own());
                 let followed = self.secondary(secondary, path, snapshot, &mut walk);
                 let Walk {
                     ids, keys, visited, ..
@@ -228,15 +256,18 @@ impl Partition {
 
     fn secondary(
         &self,
-        index: &Secondary,
+        entered: &Entered,
         path: &Path,
         snapshot: Timestamp,
         walk: &mut Walk<'_>,
     ) -> Result<(), TooMany> {
-        if !path.is_points {
-            let tree = index.tree().ok_or(TooMany)?;
-            return self.follow(Ordered::Secondary(tree), path, snapshot, walk);
-        }
+        let index = match entered.own() {
+            Some(own) if path.is_points => own,
+            _ => {
+                let tree = entered.tree().ok_or(TooMany)?;
+                return self.follow(Ordered::Secondary(tree), path, snapshot, walk);
+            }
+        };
         let mut all = |_| Some(true);
         if index.has_words() {
             let key_ranges = path.ranges.iter().map(|key_range| words(key_range, true));
@@ -303,18 +334,13 @@ impl Partition {
         Ok(())
     }
 
-    /// Takes rows that nobody sees any more out of the chains of some keys.
+    /// Takes rows that nobody sees any more out of the chains of some keys, or out of the tree of all owners where a
+    /// path leads.
     fn clean(&mut self, path: &Path, keys: &[OwnedKey], horizon: Timestamp) {
         let segments = &self.segments;
-        let is_gone = |row: RowId| {
-            let mut segments = segments.iter();
-            !segments
-                .find(|segment| segment.id() == row.segment())
-                .is_some_and(|segment| segment.may_be_seen(row, horizon))
-        };
         let mut parts = self.secondary.iter_mut();
         if let Some(part) = parts.find(|part| Some(part.index.id) == path.index) {
-            part.clean(keys, is_gone);
+            part.clean(keys, path, |row| is_gone(segments, row, horizon));
             self.tell_of_indexes();
         }
     }
@@ -364,6 +390,21 @@ fn along<'s>(
                     }
                 }
             }
+            Tree::Shared(tree, owner) => {
+                let mut visited = Ok(true);
+                let goes_on = tree.walk(key_range, descending, |columns, other, row| {
+                    visited = match other == owner {
+                        _ if columns.len() >= key_bytes(IndexKind::Shared) => Err(TooMany),
+                        true => walk.visit(row.0, wanted),
+                        false => walk.pass(),
+                    };
+                    matches!(visited, Ok(true))
+                });
+                visited?;
+                if !goes_on {
+                    return Ok(());
+                }
+            }
             Tree::Bytes(tree) => {
                 let high = key_range
                     .high
@@ -376,7 +417,7 @@ fn along<'s>(
                 } {
                     if walk.chains.is_some() {
                         // Keys that were cut off have no order among themselves.
-                        if key.len() >= KEY_BYTES {
+                        if key.len() >= key_bytes(IndexKind::Ordered) {
                             return Err(TooMany);
                         }
                         walk.keys.push(OwnedKey::Bytes(key.into()));

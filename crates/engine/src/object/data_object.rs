@@ -8,6 +8,7 @@ use crate::object::keys::{Keys, is_word};
 use crate::object::load::Loads;
 use crate::object::numbers::keys_of;
 use crate::object::ranges::{Assignment, Ranges};
+use crate::object::shared_index::SharedIndex;
 use crate::object::statistics::{PartitionStatistics, PublishedStatistics};
 use crate::object::write_lock::WriteLock;
 use arc_swap::{ArcSwap, ArcSwapOption};
@@ -356,15 +357,18 @@ impl DataObject {
         self.indexes().iter().any(|index| index.id == id)
     }
 
-    /// A new index, not in use yet.
+    /// A new index, not in use yet; with two empty trees, if all owners share one: that one, and what is
+    /// [beside](crate::object::shared_index::SharedBuild) it while it is built.
     pub fn add_index(
         &self,
         columns: &[ColumnId],
         kind: IndexKind,
         built: Arc<AtomicU64>,
+        trees: Option<[SharedIndex; 2]>,
     ) -> Arc<Index> {
         let id = self.next_index.fetch_add(1, Ordering::Relaxed);
-        let index = Arc::new(Index::new(id, columns, kind, self.statistics.len(), built));
+        let aeus = self.statistics.len();
+        let index = Arc::new(Index::new(id, columns, kind, aeus, built, trees));
         (self.indexes).rcu(|all| [all.as_slice(), std::slice::from_ref(&index)].concat());
         index
     }

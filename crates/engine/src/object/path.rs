@@ -12,16 +12,20 @@
 //! out by the owner, who leaves it when it leads to more rows than a scan would need.
 
 mod candidate;
+mod found;
 
 use crate::object::coding::{ByteRanges, Coding};
 use crate::object::data_object::DataObject;
+use crate::object::indexes::Index;
 use crate::object::keys::word_bytes;
 use crate::object::load::Timed;
+use crate::object::shared_index::SharedIndex;
 use candidate::Candidate;
 use eris_column::Domain;
 use eris_fragment::{Access, Fragment};
 use eris_home::IndexKind;
 use eris_types::{AeuId, ColumnId, Timestamp};
+use found::{FoundRows, are_mixed};
 
 /// One row in so many: a range that leads to more is faster found by reading all (docs/decisions/0013).
 const ROWS_PER_LOOKUP: u64 = 4096;
@@ -29,6 +33,8 @@ const ROWS_PER_LOOKUP: u64 = 4096;
 const ROWS_PER_KEY: u64 = 1024;
 /// The same where the first rows in order are enough, for which all others would have to be compared.
 const ROWS_IN_ORDER: u64 = 512;
+/// To ask one more owner takes as long as to look at so many more rows (docs/decisions/0041).
+const OWNER_ROWS: u64 = 32;
 /// So few rows are always worth it.
 const ALWAYS: u64 = 64;
 
@@ -75,6 +81,10 @@ pub(crate) struct Path {
     conditions: Vec<usize>,
     probes: Vec<usize>,
     rows: Option<u64>,
+    /// The rows, where one tree leads to those of all owners.
+    pub found: Option<FoundRows>,
+    /// How many owners are asked, as far as it is known.
+    asked: u64,
 }
 
 impl Path {
@@ -133,6 +143,10 @@ impl Path {
                 rows_per_value: (keys > 0).then(|| entries as f64 / keys as f64),
             };
             let path = candidate.path(fragment, object);
+            let path = match index.kind {
+                IndexKind::Shared => path.and_then(|path| path.found_in(index, object)),
+                IndexKind::Ordered | IndexKind::Hashed => path,
+            };
             best = match (best, path) {
                 (Some(best), Some(path)) => Some(if path.cost() < best.cost() {
                     path
@@ -148,26 +162,69 @@ impl Path {
             } else {
                 ROWS_PER_LOOKUP
             };
-            let few = |rows| rows <= ALWAYS || rows <= total() / share;
+            let always = match path.found {
+                // Some may be of rows that are gone, which are taken out where the path leads.
+                Some(_) => 4 * ALWAYS,
+                None => ALWAYS,
+            };
+            let few = |rows| rows <= always || rows <= total() / share;
             path.enough != Enough::All || path.rows.is_none_or(few)
         })
     }
 
-    fn cost(&self) -> u64 {
+    /// The same path by a tree of all owners, with the rows to which it leads. `None`: these are too many, or each
+    /// owner would pass too many of others.
+    fn found_in(mut self, index: &Index, object: &DataObject) -> Option<Path> {
+        if self.enough != Enough::All {
+            let owners: Vec<AeuId> = object.holders().map(|(aeu, _)| aeu).collect();
+            let most = self.most_rows(object.total_rows());
+            let is_mixed = self.is_mixed(index.tree()?, most, &owners);
+            return is_mixed.then_some(self);
+        }
+        let most = self.most_rows(object.total_rows());
+        let found = FoundRows::of(index, &self.ranges, most)?;
+        self.rows = Some(found.len() as u64);
+        self.asked = found.owners().len().max(1) as u64;
+        self.found = Some(found);
+        Some(self)
+    }
+
+    /// Whether each owner soon meets enough of its own rows on its walk.
+    fn is_mixed(&self, tree: &SharedIndex, most: usize, owners: &[AeuId]) -> bool {
+        let ranges = self.ranges.iter();
         match self.enough {
-            Enough::All => self.rows.unwrap_or(u64::MAX / 2),
-            Enough::First(rows) => rows as u64,
-            Enough::Ends { .. } => 2,
+            Enough::All => true,
+            Enough::First(rows) => are_mixed(tree, ranges, self.descending, (rows, most), owners),
+            Enough::Ends { first, last } => {
+                (!first || are_mixed(tree, ranges.clone(), false, (1, most), owners))
+                    && (!last || are_mixed(tree, ranges.rev(), true, (1, most), owners))
+            }
         }
     }
 
-    /// Whether at most one owner has at most one row.
-    pub fn is_point(&self) -> bool {
-        self.index.is_none() && self.is_points && self.ranges.len() <= 1
+    /// What it takes, in rows that are looked at.
+    fn cost(&self) -> u64 {
+        let rows = match self.enough {
+            Enough::All => self.rows.unwrap_or(u64::MAX / 2),
+            Enough::First(rows) => rows as u64,
+            Enough::Ends { .. } => 2,
+        };
+        rows + OWNER_ROWS * self.asked + u64::from(self.found.is_some())
     }
 
-    /// The owners of the keys' rows that a snapshot shows, ascending, if rows are assigned by ranges of these.
+    /// Whether at most one owner has at most one row, or all rows are few and known.
+    pub fn is_little(&self) -> bool {
+        let is_known = |found: &FoundRows| found.is_all() && found.len() as u64 <= ALWAYS;
+        self.found.as_ref().is_some_and(is_known)
+            || self.index.is_none() && self.is_points && self.ranges.len() <= 1
+    }
+
+    /// The owners of the keys' rows that a snapshot shows, ascending, if rows are assigned by ranges of these, or were
+    /// found. At least one.
     pub fn holders(&mut self, object: &DataObject, snapshot: Timestamp) -> Option<Vec<AeuId>> {
+        if let Some(found) = &self.found {
+            return Some(at_least_one(found.owners()));
+        }
         if self.index.is_some() {
             return None;
         }
@@ -188,10 +245,7 @@ impl Path {
         }
         holders.sort_unstable();
         holders.dedup();
-        if holders.is_empty() {
-            holders.push(AeuId(0));
-        }
-        Some(holders)
+        Some(at_least_one(holders))
     }
 
     /// An owner has looked up the keys, which are whole ones.
@@ -224,4 +278,12 @@ impl Path {
             ordered: self.enough != Enough::All,
         }
     }
+}
+
+/// Somebody has to say that there are no rows.
+fn at_least_one(mut owners: Vec<AeuId>) -> Vec<AeuId> {
+    if owners.is_empty() {
+        owners.push(AeuId(0));
+    }
+    owners
 }

@@ -35,6 +35,19 @@ impl Request for CollectGarbage {
 pub(crate) struct Build {
     pub object: Arc<DataObject>,
     pub index: Arc<Index>,
+    pub step: BuildStep,
+}
+
+/// What is to be done of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum BuildStep {
+    /// Everything, by entering row after row.
+    Enter,
+    /// A step of the [building of a tree for all owners](crate::object::shared_index::SharedBuild).
+    Sample,
+    Gather,
+    Fill,
+    Finish,
 }
 
 impl Request for Build {

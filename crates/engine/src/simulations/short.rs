@@ -135,7 +135,7 @@ fn fragment(
         object,
         snapshot: engine.snapshot(),
         order: None,
-        columns: (0..3).map(ColumnId).collect(),
+        columns: (0..4).map(ColumnId).collect(),
         filter: vec![Expr::Binary {
             op,
             left: Box::new(Expr::Column(column as usize)),
@@ -149,7 +149,7 @@ fn fragment(
                 aggregates: vec![count],
             },
             false => Output::Rows {
-                columns: (0..3).map(Expr::Column).collect(),
+                columns: (0..4).map(Expr::Column).collect(),
                 limit: None,
             },
         },
@@ -168,6 +168,7 @@ fn short_fragments_take_no_lock() {
         field("k", DataType::Int64),
         field("v", DataType::Int64),
         field("t", DataType::Utf8View),
+        field("w", DataType::Int64),
     ]));
     let key = [ColumnId(0)];
     let object = engine.create_with_key("t", schema.clone(), Partitioning::Size, &key);
@@ -175,14 +176,17 @@ fn short_fragments_take_no_lock() {
     simulated.client(async move {
         let texts = StringViewArray::from_iter_values((0..ROWS).map(|row| format!("{}", row % 9)));
         let columns = vec![column(0..ROWS), column((0..ROWS).map(|row| row % 100))];
-        let columns = [columns, vec![Arc::new(texts)]].concat();
+        let more = column((0..ROWS).map(|row| row % 100));
+        let columns = [columns, vec![Arc::new(texts), more]].concat();
         let batch = RecordBatch::try_new(schema, columns).unwrap();
         let mut writer = engine.writer(object).unwrap();
         writer.append(batch).await.unwrap();
         writer.commit().await.unwrap();
-        let indexed =
-            engine.create_index(object, &[ColumnId(1)], IndexKind::Ordered, Arc::default());
-        indexed.await.unwrap();
+        for (column, kind) in [(1, IndexKind::Ordered), (3, IndexKind::Shared)] {
+            let columns = [ColumnId(column)];
+            let indexed = engine.create_index(object, &columns, kind, Arc::default());
+            indexed.await.unwrap();
+        }
         let owners = engine.object(object).unwrap().holders().count();
         assert_eq!(owners, 8, "all have rows");
         for (kind, condition, rows) in [
@@ -190,6 +194,7 @@ fn short_fragments_take_no_lock() {
             ("scan", (0, BinaryOp::GtEq, ROWS - 3), 3),
             ("key", (0, BinaryOp::Eq, 17), 1),
             ("index", (1, BinaryOp::Eq, 42), 10),
+            ("index of all owners", (3, BinaryOp::Eq, 42), 10),
         ] {
             let mut taken = 0;
             for _ in 0..300 {

@@ -50,7 +50,7 @@ impl CollectTask {
                     None => {
                         if let Some(index) = partition.stale_index() {
                             let object = partition.object.clone();
-                            cx.spawn(BuildTask::new(object, index, None).into());
+                            cx.spawn(BuildTask::anew(object, index).into());
                         }
                         self.end(owner);
                         return Slice::Done;

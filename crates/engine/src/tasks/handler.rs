@@ -210,9 +210,8 @@ impl Owner {
                 }
             }
             ToOwner::Build(build) => {
-                let asked = Some(Asked::by(&build, header));
-                let task = BuildTask::new(build.object, build.index, asked);
-                cx.spawn(Task::Build(task));
+                let asked = Asked::by(&build, header);
+                cx.spawn(Task::Build(BuildTask::new(build, asked)));
             }
             ToOwner::DropIndex(drop) => {
                 self.drop_index(object, Asked::by(&drop, header).callback);

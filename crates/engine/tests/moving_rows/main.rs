@@ -13,7 +13,7 @@ mod person;
 mod table;
 
 use common::{count_sum_at, engine};
-use eris_engine::{Algorithm, Balancer, Balancing, EngineError, Moved};
+use eris_engine::{Algorithm, Balancer, Balancing, EngineError, IndexKind, Moved};
 use eris_types::AeuId;
 use futures::executor::block_on;
 use person::Person;
@@ -118,8 +118,15 @@ fn shift(table: &Table, balancer: &Balancer, random: &mut Random) -> Moved {
 /// What was moved of each table: with a key and an index, with a key alone, and with an index alone.
 fn torture(nodes: u16, cores: u16, seed: u64, time: Duration) -> [Moved; 3] {
     let engine = engine(nodes, cores);
-    let kinds = [(true, true), (true, false), (false, true)];
-    let tables = kinds.map(|(is_keyed, is_indexed)| Table::new(&engine, is_keyed, is_indexed));
+    // One index per owner, and one of all owners, by turns.
+    let mut indexes = [IndexKind::Ordered, IndexKind::Shared];
+    indexes.rotate_left((seed % 2) as usize);
+    let kinds = [
+        (true, Some(indexes[0])),
+        (true, None),
+        (false, Some(indexes[1])),
+    ];
+    let tables = kinds.map(|(is_keyed, index)| Table::new(&engine, is_keyed, index));
     let balancing = Balancing {
         algorithm: Some(Algorithm::OneShot),
         threshold: 0.05,

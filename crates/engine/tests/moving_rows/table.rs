@@ -94,7 +94,7 @@ pub struct Table {
 
 impl Table {
     /// A table whose rows may have a key, and an index of their values.
-    pub fn new(engine: &Engine, is_keyed: bool, is_indexed: bool) -> Self {
+    pub fn new(engine: &Engine, is_keyed: bool, index: Option<IndexKind>) -> Self {
         let ids = if is_keyed { KEYS } else { IDS };
         let object = match is_keyed {
             true => engine.create_with_key("k", schema(), Partitioning::Size, &COLUMNS[..1]),
@@ -114,13 +114,8 @@ impl Table {
                     .collect::<Vec<_>>(),
             );
         }
-        if is_indexed {
-            let made = engine.create_index(
-                table.object,
-                &COLUMNS[1..2],
-                IndexKind::Ordered,
-                Arc::default(),
-            );
+        if let Some(kind) = index {
+            let made = engine.create_index(table.object, &COLUMNS[1..2], kind, Arc::default());
             block_on(made).unwrap();
         }
         table

@@ -23,6 +23,7 @@ impl TableIndex {
         match self.kind {
             IndexKind::Ordered => "art",
             IndexKind::Hashed => "hash",
+            IndexKind::Shared => "blink",
         }
     }
 }

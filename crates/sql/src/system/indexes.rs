@@ -24,6 +24,7 @@ pub(super) async fn rows(context: &StatementContext) -> Result<Vec<Vec<Cell>>, S
                 .columns
                 .iter()
                 .map(|column| table.schema.field(*column).name().as_str());
+            let tree = known.tree.as_ref();
             rows.push(row![
                 table.name.shown_schema(),
                 &table.name.name,
@@ -35,6 +36,11 @@ pub(super) async fn rows(context: &StatementContext) -> Result<Vec<Vec<Cell>>, S
                 known.keys,
                 known.bytes,
                 known.lookups,
+                tree.map(|tree| tree.height),
+                tree.map(|tree| tree.nodes),
+                tree.map(|tree| tree.fill),
+                tree.map(|tree| tree.splits),
+                tree.map(|tree| tree.right_moves),
             ]);
         }
     }

@@ -14,7 +14,7 @@ use eris_home::{BUFFERS, ColumnChunkInspection, HomeError, Inspection};
 use futures::FutureExt;
 use std::collections::BTreeMap;
 
-use CellType::{Number, Text, Truth};
+use CellType::{Number, Real, Text, Truth};
 
 pub(super) static RELATIONS: [SystemTable; 6] = [
     SystemTable {
@@ -68,6 +68,11 @@ pub(super) static RELATIONS: [SystemTable; 6] = [
             ("keys", Number),
             ("bytes", Number),
             ("lookups", Number),
+            ("height", Number),
+            ("nodes", Number),
+            ("fill", Real),
+            ("splits", Number),
+            ("right_moves", Number),
         ],
         rows: |context| super::indexes::rows(context).boxed(),
     },

@@ -224,11 +224,12 @@ fn rows_that_an_index_leads_to_are_all_that_is_met() {
 fn each_kind_of_question_that_an_index_serves_names_it() {
     with_each_topology(async |session| {
         for sql in [
-            "CREATE TABLE fact (id INTEGER PRIMARY KEY, name VARCHAR NOT NULL, n INTEGER NOT NULL, m INTEGER)",
-            "INSERT INTO fact SELECT i, 'name ' || (i * 7919 % 200003), i * 31 % 100003, i % 1000 FROM generate_series(1, 200000) AS g(i)",
+            "CREATE TABLE fact (id INTEGER PRIMARY KEY, name VARCHAR NOT NULL, n INTEGER NOT NULL, m INTEGER, number INTEGER)",
+            "INSERT INTO fact SELECT i, 'name ' || (i * 7919 % 200003), i * 31 % 100003, i % 1000, i * 7919 % 200003 FROM generate_series(1, 200000) AS g(i)",
             "CREATE INDEX by_name ON fact (name)",
             "CREATE INDEX by_n ON fact USING hash (n)",
             "CREATE INDEX by_m_and_n ON fact USING hash (m, n)",
+            "CREATE INDEX by_number ON fact USING blink (number)",
             "CREATE TABLE few (a INTEGER, payload VARCHAR)",
             "INSERT INTO few SELECT i * 1000, 'p' || i FROM generate_series(1, 5) AS g(i)",
         ] {
@@ -250,6 +251,18 @@ fn each_kind_of_question_that_an_index_serves_names_it() {
             (
                 "SELECT n FROM fact WHERE name LIKE 'name 77%'",
                 "index=by_name(name LIKE 'name 77%')",
+            ),
+            (
+                "SELECT n FROM fact WHERE number = 1700",
+                "index=by_number(number = 1700), using blink, rows≈1",
+            ),
+            (
+                "SELECT n FROM fact WHERE number BETWEEN 1700 AND 1702",
+                "index=by_number(number >= 1700 AND number <= 1702), using blink, rows≈3",
+            ),
+            (
+                "SELECT n FROM fact ORDER BY number LIMIT 5",
+                "index=by_number(in order), using blink",
             ),
             (
                 "SELECT n FROM fact ORDER BY id LIMIT 5",

@@ -6,7 +6,14 @@ use std::time::{Duration, Instant};
 
 const ROWS: u64 = 300_000;
 
-const COLUMNS: [&str; 4] = ["n", "s", "USING hash (n)", "s, n"];
+const COLUMNS: [&str; 6] = [
+    "n",
+    "s",
+    "USING hash (n)",
+    "s, n",
+    "USING blink (n)",
+    "USING blink (s, n)",
+];
 
 /// A table `t` of numbers and texts.
 async fn filled((nodes, cores): (u16, u16)) -> Database {
@@ -86,7 +93,7 @@ fn rows_for_which_an_index_has_no_memory_are_not_inserted() {
         block_on_threads(async {
             let database = filled(topology).await;
             let session = database.session();
-            for columns in ["n", "s, n"] {
+            for columns in ["n", "s, n", "USING blink (n)", "USING blink (s, n)"] {
                 must(&session, &create(columns)).await;
                 let budget = database.home().budget().clone();
                 let limit = budget.limit();
@@ -194,29 +201,31 @@ fn it_is_told_how_far_an_index_is() {
 fn rows_that_are_gone_do_not_stay_at_the_beginning_of_an_order() {
     for topology in TOPOLOGIES {
         block_on_threads(async {
-            let database = filled(topology).await;
-            let session = database.session();
-            must(&session, &create("n")).await;
-            // Too few for their chunks to be rewritten.
-            let gone = must(&session, "DELETE FROM t WHERE n < 5000").await;
-            for _ in 0..20 {
+            for columns in ["n", "USING blink (n)"] {
+                let database = filled(topology).await;
+                let session = database.session();
+                must(&session, &create(columns)).await;
+                // Too few for their chunks to be rewritten.
+                let gone = must(&session, "DELETE FROM t WHERE n < 5000").await;
+                for _ in 0..20 {
+                    assert_eq!(number(&session, "SELECT min(n) FROM t").await, 5_000);
+                }
+                let entries = number(&session, "SELECT entries FROM eris.indexes").await;
+                assert!(
+                    entries < ROWS - gone + 500,
+                    "{entries} entries, {gone} rows are gone"
+                );
+                let lookups = number(&session, "SELECT lookups FROM eris.indexes").await;
                 assert_eq!(number(&session, "SELECT min(n) FROM t").await, 5_000);
+                assert_eq!(
+                    number(&session, "SELECT lookups FROM eris.indexes").await,
+                    lookups + 1
+                );
+                assert_eq!(
+                    number(&session, "SELECT count(*) FROM t WHERE n = 5000").await,
+                    3
+                );
             }
-            let entries = number(&session, "SELECT entries FROM eris.indexes").await;
-            assert!(
-                entries < ROWS - gone + 500,
-                "{entries} entries, {gone} rows are gone"
-            );
-            let lookups = number(&session, "SELECT lookups FROM eris.indexes").await;
-            assert_eq!(number(&session, "SELECT min(n) FROM t").await, 5_000);
-            assert_eq!(
-                number(&session, "SELECT lookups FROM eris.indexes").await,
-                lookups + 1
-            );
-            assert_eq!(
-                number(&session, "SELECT count(*) FROM t WHERE n = 5000").await,
-                3
-            );
         });
     }
 }

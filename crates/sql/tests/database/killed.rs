@@ -148,7 +148,10 @@ fn step(
             backup(directory, session, number).display()
         ),
         _ => match any_table(random) {
-            Some(name) => format!("CREATE INDEX i{number}_{tag} ON {name} (a)"),
+            Some(name) => {
+                let using = ["", "USING blink "][random.below(2usize)];
+                format!("CREATE INDEX i{number}_{tag} ON {name} {using}(a)")
+            }
             None => "SELECT 1".to_owned(),
         },
     };
@@ -212,9 +215,26 @@ async fn check_whole(session: &Session, states: &[State]) {
             "the note {note} is there twice"
         );
     }
-    let kinds = "SELECT count(*) FROM event WHERE kind = 'kind 4'";
-    let scanned = "SELECT count(*) FROM event WHERE kind || '' = 'kind 4'";
-    assert_eq!(number(session, kinds).await, number(session, scanned).await);
+    // By an index, and in a way that no index understands.
+    for (indexed, scanned) in [
+        (
+            "event WHERE kind = 'kind 4'",
+            "event WHERE kind || '' = 'kind 4'",
+        ),
+        (
+            "event WHERE session = 3 AND number BETWEEN 5 AND 9",
+            "event WHERE session + 0 = 3 AND number + 0 BETWEEN 5 AND 9",
+        ),
+        (
+            "account WHERE n BETWEEN 4 AND 7",
+            "account WHERE n + 0 BETWEEN 4 AND 7",
+        ),
+    ] {
+        let [by_index, by_scan] =
+            [indexed, scanned].map(|rows| format!("SELECT count(*) FROM {rows}"));
+        let found = number(session, &by_index).await;
+        assert_eq!(found, number(session, &by_scan).await, "{indexed}");
+    }
     assert!(
         run(session, "INSERT INTO event VALUES (99, 0, NULL)")
             .await
@@ -340,7 +360,9 @@ fn what_was_acknowledged_is_there_after_a_kill() {
                      CREATE TABLE account (id BIGINT PRIMARY KEY, owner INTEGER REFERENCES owner, n BIGINT, \
                          note VARCHAR UNIQUE); \
                      CREATE TABLE event (session INTEGER NOT NULL REFERENCES owner, number BIGINT, kind VARCHAR); \
-                     CREATE INDEX event_kind ON event (kind)";
+                     CREATE INDEX event_kind ON event (kind); \
+                     CREATE INDEX event_session ON event USING blink (session, number); \
+                     CREATE INDEX account_n ON account USING blink (n)";
                 for statement in made.split(';') {
                     must(&session, statement).await;
                 }

@@ -45,7 +45,7 @@ async fn until_clean(home: &KeepingHome, when: &str) {
 }
 
 /// Statements that make something of every kind.
-pub const SCHEMA: [&str; 44] = [
+pub const SCHEMA: [&str; 45] = [
     "CREATE SCHEMA \"Odd schema\"",
     "CREATE SCHEMA s",
     "COMMENT ON SCHEMA s IS 'it''s'",
@@ -62,6 +62,7 @@ pub const SCHEMA: [&str; 44] = [
     "ALTER TABLE one ADD FOREIGN KEY (other) REFERENCES two",
     "CREATE INDEX ON p (a)",
     "CREATE INDEX \"by both\" ON p USING hash (a, b)",
+    "CREATE INDEX \"of all\" ON p USING blink (b, a)",
     "CREATE UNIQUE INDEX once ON c (p, n)",
     "ALTER TABLE c ADD CONSTRAINT later UNIQUE (id)",
     "CREATE UNIQUE INDEX twice ON c (id, p)",

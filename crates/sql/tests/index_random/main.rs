@@ -570,7 +570,9 @@ impl Twins<'_> {
         if self.random.one_in(6) {
             columns.push("id".to_owned());
         }
-        let using = self.random.pick(&["", "USING art", "USING hash"]);
+        let using =
+            self.random
+                .pick(&["", "USING art", "USING hash", "USING blink", "USING blink"]);
         self.run(format!(
             "CREATE INDEX {name} ON t {using} ({})",
             columns.join(", ")

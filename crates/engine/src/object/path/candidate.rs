@@ -4,7 +4,7 @@
 use super::{ALWAYS, Enough, Path, ROWS_IN_ORDER};
 use crate::object::coding::{ByteRange, ByteRanges, Coding, MOST_KEYS, intersection, successor};
 use crate::object::data_object::DataObject;
-use crate::object::indexes::KEY_BYTES;
+use crate::object::indexes::key_bytes;
 use eris_column::{ZoneRange, from_integer};
 use eris_fragment::{AggregateFunction, Expr, Fragment, Output, Value};
 use eris_home::IndexKind;
@@ -44,6 +44,8 @@ impl Candidate {
             conditions: Vec::new(),
             probes: Vec::new(),
             rows: None,
+            found: None,
+            asked: self.asked(object),
         };
         let mut depth = 0;
         // Columns of which there is one value.
@@ -89,6 +91,14 @@ impl Candidate {
             return Some(path);
         }
         (depth > 0).then_some(path)
+    }
+
+    /// How many owners are asked: those of ranges of the key are mostly one.
+    fn asked(&self, object: &DataObject) -> u64 {
+        match self.index {
+            None => 1,
+            Some(_) => object.holders().count().max(1) as u64,
+        }
     }
 
     /// What the conditions on a column say together.
@@ -181,12 +191,13 @@ impl Candidate {
         if self.index.is_none() {
             return;
         }
+        let most = key_bytes(self.kind);
         for range in &mut path.ranges {
-            if range.low.len() > KEY_BYTES {
-                range.low.truncate(KEY_BYTES);
+            if range.low.len() > most {
+                range.low.truncate(most);
             }
-            if let Some(high) = range.high.take_if(|high| high.len() > KEY_BYTES) {
-                range.high = successor(&high[..KEY_BYTES]);
+            if let Some(high) = range.high.take_if(|high| high.len() > most) {
+                range.high = successor(&high[..most]);
             }
         }
     }
@@ -214,7 +225,12 @@ impl Candidate {
                 && self.codings[fixed..].iter().take(keys.len()).all(Coding::sorts)
                 // Only the first column's NULLs can be put where they are wanted.
                 && (keys.len() <= 1 || self.index.is_none());
-            let few = order.rows <= (total / ROWS_IN_ORDER).max(ALWAYS);
+            // Each owner passes the rows of all others.
+            let owners = match self.kind {
+                IndexKind::Shared => path.asked,
+                IndexKind::Ordered | IndexKind::Hashed => 1,
+            };
+            let few = order.rows <= (total / (ROWS_IN_ORDER * owners)).max(ALWAYS);
             let (Some(first), true, true) = (keys.first(), covers, few) else {
                 return false;
             };

@@ -133,14 +133,10 @@ impl FragmentExec {
     fn fmt_index(&self, separator: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let table = &self.scan.table;
         let schema = self.columns();
+        let of_id = |id: u32| table.indexes.iter().find(|index| index.id == id);
         let name = |index: Option<u32>| match index {
             None => table.key.as_ref().map(|key| key.name.clone()),
-            Some(id) => {
-                let mut indexes = table.indexes.iter();
-                indexes
-                    .find(|index| index.id == id)
-                    .map(|index| index.name.clone())
-            }
+            Some(id) => of_id(id).map(|index| index.name.clone()),
         };
         if let Some(access) = self.access() {
             let conditions = access
@@ -155,6 +151,10 @@ impl FragmentExec {
             }
             let name = name(access.index).unwrap_or_default();
             write!(f, "{separator}index={name}({})", parts.join(" AND "))?;
+            let index = access.index.and_then(of_id);
+            if index.is_some_and(|index| index.kind == IndexKind::Shared) {
+                write!(f, ", using blink")?;
+            }
             if let Some(rows) = access.rows {
                 write!(f, ", rows≈{rows}")?;
             }
@@ -187,7 +187,7 @@ impl FragmentExec {
         let indexes = table.indexes.iter().map(|index| {
             let needed = match index.kind {
                 IndexKind::Hashed => &index.columns[..],
-                IndexKind::Ordered => &index.columns[..1],
+                IndexKind::Ordered | IndexKind::Shared => &index.columns[..1],
             };
             (&index.name, needed.iter().all(|column| asked(*column)))
         });

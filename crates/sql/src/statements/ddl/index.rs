@@ -329,8 +329,12 @@ fn kind(create: &CreateIndex) -> Result<IndexKind, SqlError> {
         None | Some(IndexType::BTree) => Ok(IndexKind::Ordered),
         Some(IndexType::Hash) => Ok(IndexKind::Hashed),
         Some(IndexType::Custom(name)) if normalize(name) == "art" => Ok(IndexKind::Ordered),
-        Some(other) => Err(SqlError::not_supported(format!("an index USING {other}"))
-            .with_hint(Some("USING art, which is the default, or USING hash"))),
+        Some(IndexType::Custom(name)) if normalize(name) == "blink" => Ok(IndexKind::Shared),
+        Some(other) => Err(
+            SqlError::not_supported(format!("an index USING {other}")).with_hint(Some(
+                "USING art, which is the default, USING hash or USING blink",
+            )),
+        ),
     }
 }
 
