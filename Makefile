@@ -77,7 +77,7 @@ install: build ## copy the binary, stripped, to ~/.local/bin (or PREFIX/bin)
 .PHONY: wheel
 wheel: cargo $(MATURIN_VENV)/.ready ## the Python module as a wheel and as a source distribution, in dist/ (PROFILE=dist: smaller, but all is compiled anew)
 	rm -f dist/eris_db-*
-	$(MATURIN_VENV)/bin/maturin build --quiet --locked --profile $(PROFILE) --manifest-path $(MODULE)/Cargo.toml --out dist
+	$(MATURIN_VENV)/bin/maturin build --quiet --locked --compression-level 9 --profile $(PROFILE) --manifest-path $(MODULE)/Cargo.toml --out dist
 	$(MATURIN_VENV)/bin/maturin sdist --manifest-path $(MODULE)/Cargo.toml --out dist
 	@ls -l dist
 
