@@ -22,13 +22,13 @@ impl Waiting {
         Waiting::default()
     }
 
-    /// Has a task woken once a number is reached. One task waits for a number; a second waker replaces the first. The
-    /// caller must see afterwards that the number is not reached yet, or go on.
+    /// Has a task woken once a number is reached. Several may wait for one. The caller must see afterwards that the
+    /// number is not reached yet, or go on. A waker stays until then, also if its task waits by another one.
     pub fn add(&self, number: u64, waker: &Waker) {
         let mut wakers = self.wakers.lock();
-        match wakers.iter_mut().find(|(waited, _)| *waited == number) {
-            Some((_, known)) => known.clone_from(waker),
-            None => wakers.push((number, waker.clone())),
+        let is_known = |(waited, known): &(u64, Waker)| *waited == number && known.will_wake(waker);
+        if !wakers.iter().any(is_known) {
+            wakers.push((number, waker.clone()));
         }
         self.count.store(wakers.len(), SeqCst);
         drop(wakers);
@@ -50,5 +50,40 @@ impl Waiting {
             due
         };
         due.into_iter().for_each(|(_, waker)| waker.wake());
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::task::Wake;
+
+    /// How often it was woken.
+    #[derive(Default)]
+    struct Woken(AtomicUsize);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, SeqCst);
+        }
+    }
+
+    #[test]
+    fn all_who_wait_for_a_number_are_woken_once() {
+        let waiting = Waiting::new();
+        let tasks: [Arc<Woken>; 3] = Default::default();
+        for (task, number) in tasks.iter().zip([7, 7, 8]) {
+            // Polled twice.
+            waiting.add(number, &Waker::from(Arc::clone(task)));
+            waiting.add(number, &Waker::from(Arc::clone(task)));
+        }
+        let woken = || tasks.each_ref().map(|task| task.0.load(SeqCst));
+        waiting.wake(|| 6);
+        assert_eq!(woken(), [0, 0, 0]);
+        waiting.wake(|| 7);
+        assert_eq!(woken(), [1, 1, 0]);
+        waiting.wake(|| 9);
+        assert_eq!(woken(), [1, 1, 1]);
     }
 }

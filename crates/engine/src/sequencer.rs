@@ -312,8 +312,7 @@ impl Sequencer {
         timestamp <= self.applied()
     }
 
-    /// Whether `timestamp` is visible; if not, `waker` is woken once it is, and when it never will be. One waits for a
-    /// timestamp: who has drawn it.
+    /// Whether `timestamp` is visible; if not, `waker` is woken once it is, and when it never will be.
     pub fn poll_visible(&self, timestamp: Timestamp, waker: &Waker) -> bool {
         if timestamp <= self.visible() {
             return true;

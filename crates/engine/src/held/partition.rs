@@ -8,7 +8,7 @@ mod offer;
 mod prepare;
 mod restored;
 
-pub(crate) use change::{Changed, Expected, New, RowChange};
+pub(crate) use change::{Changed, Expected, New, RowChange, Run};
 pub(crate) use fetch::Fetched;
 pub(crate) use keys::{KeySelection, OfferedRows};
 pub(crate) use offer::OfferedChunk;

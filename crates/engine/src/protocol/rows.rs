@@ -62,6 +62,14 @@ impl RowOperation {
         }
     }
 
+    /// The change that it is, if it is one.
+    pub fn change(&self) -> Option<&RowChange> {
+        match self {
+            RowOperation::Change(change) => Some(change),
+            _ => None,
+        }
+    }
+
     /// Whether some of its keys are not this AEU's, or were not when its snapshot was taken: they have been shifted
     /// since whoever asks has looked.
     pub fn is_elsewhere(

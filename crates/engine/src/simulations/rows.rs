@@ -16,8 +16,9 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use eris_aeu::Random;
+use eris_aeu::{Faults, Random};
 use eris_home::Newest;
+use eris_numa::Topology;
 use eris_types::{ColumnId, ObjectId};
 use std::cell::RefCell;
 use std::ops::Bound;
@@ -299,4 +300,55 @@ fn simulate(seed: u64) {
 #[test]
 fn accounts_add_up_whatever_the_schedule() {
     for_seeds(1_000, simulate);
+}
+
+/// Changes of other keys that meet at an owner share a commit. Each still gets its own answer.
+#[test]
+fn changes_that_meet_are_one_commit() {
+    const ROWS: i64 = 24;
+    let (changes, commits) = (Rc::new(RefCell::new(0)), Rc::new(RefCell::new(0)));
+    for_seeds(50, |seed| {
+        let mut simulated = Simulated::new(seed, Topology::fake(1, 1), Faults::default());
+        let engine = simulated.engine.clone();
+        let key = [KEY];
+        let object = engine.create_with_key("t", schema(), Partitioning::Size, &key);
+        let object = object.unwrap();
+        let row = |key: i64, value: i64| {
+            let text = arrow_array::StringViewArray::new_null(1);
+            let columns = vec![column([key]), column([value]), Arc::new(text) as ArrayRef];
+            RecordBatch::try_new(schema(), columns).unwrap()
+        };
+        for round in 0..3 {
+            let before = engine.newest(Newest::Applied).0;
+            for key in 0..ROWS {
+                let mut rows = engine.rows(object).unwrap();
+                let changes = Rc::clone(&changes);
+                simulated.client(async move {
+                    let replaced = rows.put(row(key, round)).await.unwrap();
+                    assert_eq!(replaced, u64::from(round > 0), "key {key}");
+                    if round > 0 {
+                        let other = row((key + 1) % ROWS, -1);
+                        assert!(!rows.insert(other).await.unwrap(), "key {key} is taken");
+                    }
+                    *changes.borrow_mut() += 1;
+                });
+            }
+            simulated.run();
+            *commits.borrow_mut() += engine.newest(Newest::Applied).0 - before;
+        }
+        let mut rows = engine.rows(object).unwrap();
+        simulated.client(async move {
+            let found = rows.get(&[column(0..ROWS)], &[VALUE]).await.unwrap();
+            let values = found.rows.column(0).as_primitive::<Int64Type>().values();
+            assert_eq!(found.of.len() as i64, ROWS);
+            assert!(values.iter().all(|value| *value == 2), "{values:?}");
+        });
+        simulated.run();
+        simulated.drop_object(object);
+        drop(engine);
+        simulated.end();
+    });
+    let (changes, commits) = (*changes.borrow(), *commits.borrow());
+    println!("{commits} commits for {changes} rows");
+    assert!(commits * 4 < changes * 3, "few have met another one");
 }

@@ -1,15 +1,16 @@
 //! Operations on rows by their keys, at the owner of these.
 //!
 //! ```text
-//! commands that have met in an inbox    get · change · get · range · get
+//! commands that have met in an inbox    get · change · get · change · range · get
 //! lookups at one snapshot, together     get + get + get                      the index is asked once
-//! then the others, in their order                      change · range
+//! then the others, in their order       change + change · range              one commit, if their keys differ
 //! ```
 //!
 //! A lookup that goes before a change sees the rows before it, at a snapshot that does not have the change. Nobody can
 //! tell that it was sent later: whoever sent the change has not been told that it is done.
 
 use super::owner::Owner;
+use crate::held::partition::{RowChange, Run};
 use crate::object::data_object::DataObject;
 use crate::object::keys::Keys;
 use crate::protocol::answers::RowsDone;
@@ -20,6 +21,7 @@ use crate::protocol::message::{Context, List, Message};
 use crate::protocol::rows::{Read, ReadAt, RowBatch, RowOperation};
 use eris_aeu::Group;
 use eris_home::Newest;
+use eris_types::Timestamp;
 
 /// Lookups of more keys gain nothing from others: they wait for memory together as they are.
 const FEW: usize = 32;
@@ -52,9 +54,71 @@ impl Owner {
                 .for_each(|one| self.execute_rows(one, cx)),
             _ => self.look_up_together(lookups, cx),
         }
-        others
-            .into_iter()
-            .for_each(|one| self.execute_rows(one, cx));
+        let mut others = others.into_iter().peekable();
+        while let Some(first) = others.next() {
+            let mut limits = Run::default();
+            let mut joins = |(_, batch): &AskedRows| {
+                let change = batch.operation.change();
+                change.is_some_and(|change| limits.takes(change))
+            };
+            if !joins(&first) {
+                self.execute_rows(first, cx);
+                continue;
+            }
+            let mut run = vec![first];
+            while let Some(next) = others.next_if(&mut joins) {
+                run.push(next);
+            }
+            self.execute_run(run, cx);
+        }
+    }
+
+    /// Executes changes that may be done as one, and sends them back. Whichever cannot is found by halves.
+    fn execute_run<T>(&mut self, mut run: Vec<AskedRows>, cx: &mut Context<'_, T>) {
+        if run.len() > 1 && self.try_run(&mut run) {
+            for (asked, batch) in run {
+                asked.answer(RowsDone(batch), cx);
+            }
+            return;
+        }
+        if run.len() > 1 {
+            let rest = run.split_off(run.len() / 2);
+            self.execute_run(run, cx);
+            return self.execute_run(rest, cx);
+        }
+        run.into_iter().for_each(|one| self.execute_rows(one, cx));
+    }
+
+    /// Executes changes as one, if that can be; the results take the operations' places.
+    fn try_run(&mut self, run: &mut [AskedRows]) -> bool {
+        let object = run[0].1.object.clone();
+        let is_elsewhere = |(_, batch): &AskedRows| {
+            let operation = &batch.operation;
+            operation.is_elsewhere(&object, self.aeu, |_| Timestamp::NEVER)
+        };
+        if object.is_dropped() || run.iter().any(is_elsewhere) {
+            return false;
+        }
+        let (aeu, loads) = (self.aeu, &object.loads);
+        let timed = loads.begin_keys(aeu);
+        let sequencer = self.sequencer.clone();
+        let (partition, home) = self.partition(&object);
+        let changes = run.iter().filter_map(|(_, batch)| batch.operation.change());
+        let changes: Vec<&RowChange> = changes.collect();
+        // An error is met again by the change that it comes from.
+        let Ok(Some(changed)) = partition.change_run(&changes, home, &sequencer) else {
+            return false;
+        };
+        let keys: Vec<&Keys> = changes.iter().map(|change| &*change.keys).collect();
+        let count = keys.iter().map(|keys| keys.len()).sum();
+        loads.end_keys(aeu, timed, count, |some| {
+            numbers(&object, &Keys::joined(&keys), some)
+        });
+        assert_eq!(changed.len(), run.len(), "each gets an answer");
+        for ((_, batch), changed) in run.iter_mut().zip(changed) {
+            batch.operation = RowOperation::Changed(changed);
+        }
+        true
     }
 
     /// Executes lookups of few keys, all of one object, and sends them back.

@@ -12,6 +12,10 @@
 //! reason it can compute a row from the one that it replaces: nobody comes in between, and nothing has to be tried
 //! again.
 
+mod together;
+
+pub(crate) use together::Run;
+
 use super::Partition;
 use crate::error::EngineError;
 use crate::error::store_error;
@@ -106,26 +110,13 @@ impl Partition {
         }
         self.forget_others(*statement);
         let current = (self.index.as_ref()).map_or_else(Vec::new, |index| index.get_many(keys));
-        if let Expected::Exactly(expected) = &change.expected
-            && *expected != current
-        {
-            return Ok(Changed::Unexpected);
-        }
-        let rows = match &change.new {
-            New::Nothing => None,
-            New::Rows(rows) => Some(rows.clone()),
-            New::Computed(compute) => match self.compute(compute.as_ref(), &current) {
-                Becomes::Row(row) => {
-                    self.object.check(&row, 1)?;
-                    Some(row)
-                }
-                Becomes::Same => return Ok(Changed::Unchanged),
-                Becomes::Unclear => return Ok(Changed::Rejected),
-            },
+        let rows = match self.rows_of(change, &current)? {
+            Ok(rows) => rows,
+            Err(otherwise) => return Ok(otherwise),
         };
         let added = match rows {
             None => None,
-            Some(rows) => match self.encode(rows, home)? {
+            Some(rows) => match self.encode(vec![rows], home)? {
                 None => return Ok(Changed::Rejected),
                 encoded => encoded,
             },
@@ -149,6 +140,31 @@ impl Partition {
         }
     }
 
+    /// The rows that a change puts in, if its keys have these rows now; or why nothing is done.
+    fn rows_of(
+        &self,
+        change: &RowChange,
+        current: &[Option<RowId>],
+    ) -> Result<Result<Option<RecordBatch>, Changed>, EngineError> {
+        if let Expected::Exactly(expected) = &change.expected
+            && *expected != current
+        {
+            return Ok(Err(Changed::Unexpected));
+        }
+        Ok(match &change.new {
+            New::Nothing => Ok(None),
+            New::Rows(rows) => Ok(Some(rows.clone())),
+            New::Computed(compute) => match self.compute(compute.as_ref(), current) {
+                Becomes::Row(row) => {
+                    self.object.check(&row, 1)?;
+                    Ok(Some(row))
+                }
+                Becomes::Same => Err(Changed::Unchanged),
+                Becomes::Unclear => Err(Changed::Rejected),
+            },
+        })
+    }
+
     /// What becomes of the only row among these.
     fn compute(&self, compute: &dyn Compute, current: &[Option<RowId>]) -> Becomes {
         let [current] = current else {
@@ -167,10 +183,10 @@ impl Partition {
     /// The rows encoded; `None` if there is text among them that has no code yet.
     pub(super) fn encode(
         &self,
-        rows: RecordBatch,
+        rows: Vec<RecordBatch>,
         home: ObjectMemory<'_>,
     ) -> Result<Option<Encoder>, EngineError> {
-        let mut encoder = Encoder::new(self.object.schema.clone(), vec![rows]);
+        let mut encoder = Encoder::new(self.object.schema.clone(), rows);
         if !encoder.look_up(&self.dictionaries).is_empty() {
             return Ok(None);
         }

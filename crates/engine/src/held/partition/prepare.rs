@@ -90,7 +90,7 @@ impl Partition {
         }
         let name = self.object.name.clone();
         if let Some(rows) = &prepare.rows {
-            let Some(encoded) = self.encode(rows.clone(), home)? else {
+            let Some(encoded) = self.encode(vec![rows.clone()], home)? else {
                 return Ok(Prepared::Elsewhere);
             };
             let written = self.write(statement, encoded, home);
