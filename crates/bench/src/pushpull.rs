@@ -7,10 +7,11 @@
 //!   └────────────┘  ◀── all of it ──  └────────┘      pull: the column comes, and the asking place works
 //! ```
 //!
-//! The link between the places is paced. It is as fast beside a scan as in the RAMCloud paper, Section 5.3. Beside each
-//! time stands the one that the cost model predicts. It knows the link, and how fast the operation is where the column
-//! lies. That was measured for other shares of the records, and is taken to be on a line between two of them. With
-//! `--over nodes` the column lies in several places.
+//! The link between the places is paced. It is as fast beside a scan as in the RAMCloud paper, Section 5.3, unless a
+//! core copies more slowly. Beside each time stands the one that the cost model predicts. It knows the link, and how
+//! fast the operation is where the column lies. That is measured for two other shares of the records, in turns with the
+//! ways, and is taken to be on the line through both. So a local time says only how straight that line is; push and
+//! pull say what the model does with it. With `--over nodes` the column lies in several places.
 
 mod nodes;
 mod task;
@@ -21,7 +22,9 @@ use eris_numa::{Link, PacedLink, Topology};
 use serde_json::{Value, json};
 use std::thread;
 use std::time::{Duration, Instant};
-use task::{BYTES, Curve, Task, mask_words, scattered, task_at, task_below};
+use task::{
+    BYTES, Task, leave_caches, mask_words, median, on_line, scattered, seconds, task_at, task_below,
+};
 
 /// How to measure.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +39,8 @@ pub struct PushPullOptions {
 
 /// Network and memory bandwidth in the paper: 2.2 GB/s, and what "almost twice as long" makes of it.
 const LINK_BESIDE_SCAN: f64 = 2.2 / 2.1;
+/// But what crosses the link is copied by a core, which must not be what takes long.
+const LINK_BESIDE_COPY: f64 = 0.9;
 const LATENCY: f64 = 2000.0;
 /// Bytes that are asked for at once.
 const BLOCK: usize = 256 << 10;
@@ -49,9 +54,24 @@ const LISTED: [f64; 6] = [0.01, 0.1, 0.25, 0.4, 0.6, 0.8];
 /// The column is read for so long before anything is measured.
 const WARMING: Duration = Duration::from_secs(2);
 
-/// The shares at which the operations are measured beside the column.
-const FITTED_SELECTIVITIES: [f64; 4] = [0.0, 0.3, 0.7, 1.0];
-const FITTED_LISTED: [f64; 7] = [0.005, 0.015, 0.05, 0.15, 0.3, 0.7, 1.0];
+/// Shares for which the operations are measured where the column lies, so that they are known in between.
+const KNOWN_SELECTIVITIES: [f64; 4] = [0.05, 0.3, 0.7, 0.95];
+const KNOWN_LISTED: [f64; 7] = [0.005, 0.015, 0.05, 0.15, 0.3, 0.7, 1.0];
+
+/// The two of these shares between which one lies, or that are nearest to it.
+fn around(known: &[f64], share: f64) -> [f64; 2] {
+    let after = known.partition_point(|known| *known < share);
+    let after = after.clamp(1, known.len() - 1);
+    [known[after - 1], known[after]]
+}
+
+/// Copies values block by block, as if they were here.
+fn copy(values: &[i64], to: &mut Vec<i64>) {
+    to.clear();
+    values
+        .chunks(BLOCK / BYTES)
+        .for_each(|block| to.extend_from_slice(block));
+}
 
 /// Copies values block by block. Each block is asked for, copied while it is on its way, and waited for.
 fn carry(link: &PacedLink, values: &[i64], to: &mut Vec<i64>) {
@@ -63,25 +83,23 @@ fn carry(link: &PacedLink, values: &[i64], to: &mut Vec<i64>) {
     }
 }
 
-/// A column, a link, and what is known of operations where the column lies.
-struct Fitted<'a> {
+/// A column, and the link to it.
+struct Setting<'a> {
     column: &'a [i64],
     link: &'a PacedLink,
     /// Bytes per second of the link.
     link_speed: f64,
-    scan: Curve,
-    gather: Curve,
 }
 
-impl Fitted<'_> {
-    /// What the model is told, of an operation that takes `seconds` where the column lies in one place.
-    fn places(&self, count: usize, operation: &Operation, seconds: f64) -> Places {
+impl Setting<'_> {
+    /// What the model is told, of an operation that takes `seconds` where the column lies in one place, but for its
+    /// setup. `merging`: bytes per second.
+    fn places(&self, count: usize, operation: &Operation, seconds: f64, merging: f64) -> Places {
         let one = Places {
             count: 1.0,
             link: self.link_speed,
             memory: 1.0,
-            // As fast as it is read.
-            merging: self.link_speed / LINK_BESIDE_SCAN,
+            merging,
         };
         let without_setup = Operation {
             setup: 0.0,
@@ -119,65 +137,71 @@ pub fn run(topology: &Topology, options: PushPullOptions) -> BenchReport {
         "cannot measure so: {options:?}"
     );
     let column: Vec<i64> = (0..records as u64).map(scattered).collect();
+    let (mut values, mut masks) = (vec![1; records], vec![0; mask_words(records)]);
+    let mut scan = || seconds(|| task_below(0.0).run(&column, &mut values, &mut masks));
     // Memory that was just written is slower for a while on some machines.
     let began = Instant::now();
     while runs > 1 && began.elapsed() < WARMING {
-        let _ = Curve::measure(&column, &[0.0, 1.0], 1, task_below);
+        let _ = scan();
     }
-    let scan = Curve::measure(&column, &FITTED_SELECTIVITIES, runs, task_below);
-    let gather = Curve::measure(&column, &FITTED_LISTED, runs, |share| {
-        task_at(&column, share)
-    });
-    let link_speed = (records * BYTES) as f64 / scan.seconds(0.0) * LINK_BESIDE_SCAN;
+    let scanned = median((0..runs).map(|_| scan()).collect());
+    let copied = median(
+        (0..runs)
+            .map(|_| seconds(|| copy(&column, &mut values)))
+            .collect(),
+    );
+    drop((values, masks));
+    let speed = |seconds: f64| (records * BYTES) as f64 / seconds;
+    let link_speed = (LINK_BESIDE_SCAN * speed(scanned)).min(LINK_BESIDE_COPY * speed(copied));
     let link = PacedLink::new(&Link {
         name: "paced".into(),
         gigabytes_per_second: link_speed / 1e9,
         nanoseconds: LATENCY,
     });
-    let fitted = Fitted {
+    let setting = Setting {
         column: &column,
         link: &link,
         link_speed,
-        scan,
-        gather,
     };
     let mut report = BenchReport::new("pushpull", topology);
     match options.over_nodes {
-        true => nodes::measure(&fitted, runs, &mut report),
-        false => one_owner(&fitted, runs, &mut report),
+        true => nodes::measure(&setting, runs, &mut report),
+        false => one_owner(&setting, runs, &mut report),
     }
     report
 }
 
 /// Figures 4a and 4c.
-fn one_owner(fitted: &Fitted<'_>, runs: usize, report: &mut BenchReport) {
-    let column = fitted.column;
+fn one_owner(setting: &Setting<'_>, runs: usize, report: &mut BenchReport) {
+    let column = setting.column;
     for share in SELECTIVITIES {
-        let operation = Operation {
-            selectivity: share,
-            ..whole(column)
-        };
+        let shares = around(&KNOWN_SELECTIVITIES, share);
         let case = Case {
             name: "scan",
-            share: ("selectivity", json!(share)),
-            operation,
-            places: fitted.places(1, &operation, fitted.scan.seconds(share)),
+            share: ("selectivity", share),
+            operation: Operation {
+                selectivity: share,
+                ..whole(column)
+            },
+            shares,
+            beside: shares.map(task_below),
         };
-        case.measure(Both::new(fitted, task_below(share)), runs, report);
+        case.measure(setting, task_below(share), runs, report);
     }
     for share in LISTED {
-        let operation = Operation {
-            positions: Some(share * column.len() as f64),
-            condition_bytes: 0.0,
-            ..whole(column)
-        };
+        let shares = around(&KNOWN_LISTED, share);
         let case = Case {
             name: "materialise",
-            share: ("listed", json!(share)),
-            operation,
-            places: fitted.places(1, &operation, fitted.gather.seconds(share)),
+            share: ("listed", share),
+            operation: Operation {
+                positions: Some(share * column.len() as f64),
+                condition_bytes: 0.0,
+                ..whole(column)
+            },
+            shares,
+            beside: shares.map(|share| task_at(column, share)),
         };
-        case.measure(Both::new(fitted, task_at(column, share)), runs, report);
+        case.measure(setting, task_at(column, share), runs, report);
     }
 }
 
@@ -185,56 +209,45 @@ fn one_owner(fitted: &Fitted<'_>, runs: usize, report: &mut BenchReport) {
 struct Case {
     name: &'static str,
     /// What is varied.
-    share: (&'static str, Value),
+    share: (&'static str, f64),
     operation: Operation,
-    places: Places,
+    /// The shares for which it is measured beside the ways, and these tasks.
+    shares: [f64; 2],
+    beside: [Task; 2],
 }
 
 impl Case {
-    fn measure(&self, mut both: Both<'_>, runs: usize, report: &mut BenchReport) {
-        let Case {
-            operation, places, ..
-        } = self;
+    fn measure(&self, setting: &Setting<'_>, task: Task, runs: usize, report: &mut BenchReport) {
+        let mut both = Both::new(setting, task);
         type Way = fn(&mut Both<'_>);
-        let ways: [(&str, Cost, Way); 3] = [
-            ("local", local(operation, places), |both| both.local()),
-            ("push", push(operation, places), |both| both.push()),
-            ("pull", pull(operation, places), |both| both.pull()),
-        ];
+        let ways: [Way; 3] = [|both| both.local(), |both| both.push(), |both| both.pull()];
         // Once without a clock: all memory has been used then.
-        ways.iter().for_each(|(_, _, way)| way(&mut both));
-        // The ways take turns, so that the machine's moods fall on all alike.
+        ways.iter().for_each(|way| way(&mut both));
+        // All take turns, so that the machine's moods fall on all alike.
+        let mut known = [const { Vec::new() }; 2];
         let mut times = [const { Vec::new() }; 3];
         for _ in 0..runs {
-            for ((_, _, way), times) in ways.iter().zip(&mut times) {
-                times.push(1e3 * task::seconds(|| way(&mut both)));
+            for (task, times) in self.beside.iter().zip(&mut known) {
+                times.push(both.beside(task));
+            }
+            for (way, times) in ways.iter().zip(&mut times) {
+                leave_caches(&both.elsewhere);
+                times.push(1e3 * seconds(|| way(&mut both)));
             }
         }
-        for ((way, predicted, _), times) in ways.iter().zip(&times) {
-            row(
-                self.name,
-                self.share.clone(),
-                way,
-                *predicted,
-                times.clone(),
-                report,
-            );
+        let (varied, share) = self.share;
+        let varied = || (varied, json!(share));
+        let seconds = on_line(self.shares, known.map(median), share);
+        // One place merges nothing.
+        let places = setting.places(1, &self.operation, seconds, 1.0);
+        let predicted = [local, push, pull].map(|cost| cost(&self.operation, &places));
+        for ((way, predicted), times) in ["local", "push", "pull"].iter().zip(predicted).zip(&times)
+        {
+            row(self.name, varied(), way, predicted, times.clone(), report);
         }
-        let chosen = choose(operation, places);
-        let of_chosen = match chosen {
-            Strategy::Push => &times[1],
-            Strategy::Pull => &times[2],
-        };
-        let pairs = times[1].iter().zip(&times[2]);
-        let beside_best =
-            (of_chosen.iter().zip(pairs)).map(|(chosen, (push, pull))| chosen / push.min(*pull));
-        choice(
-            self.name,
-            self.share.clone(),
-            chosen,
-            beside_best.collect(),
-            report,
-        );
+        let chosen = choose(&self.operation, &places);
+        let [_, push, pull] = &times;
+        choice(self.name, varied(), chosen, push, pull, report);
     }
 }
 
@@ -261,16 +274,25 @@ fn choice(
     name: &str,
     varied: (&'static str, Value),
     chosen: Strategy,
-    beside_best: Vec<f64>,
+    push: &[f64],
+    pull: &[f64],
     report: &mut BenchReport,
 ) {
-    let way = match chosen {
-        Strategy::Push => "push",
-        Strategy::Pull => "pull",
+    let (way, of_chosen) = match chosen {
+        Strategy::Push => ("push", push),
+        Strategy::Pull => ("pull", pull),
     };
+    let pairs = of_chosen.iter().zip(push.iter().zip(pull));
+    let beside_best = pairs.map(|(chosen, (push, pull))| chosen / push.min(*pull));
     let params = [varied, ("way", json!(way))];
     let name = format!("{name}, chosen way");
-    report.row(&name, params, "times the best", beside_best, Some(1.0));
+    report.row(
+        &name,
+        params,
+        "times the best",
+        beside_best.collect(),
+        Some(1.0),
+    );
 }
 
 /// A task, and what its ways need.
@@ -281,20 +303,29 @@ struct Both<'a> {
     copy: Vec<i64>,
     values: Vec<i64>,
     masks: Vec<u64>,
+    /// What is read so that the rest leaves the caches.
+    elsewhere: Vec<i64>,
 }
 
 impl<'a> Both<'a> {
-    fn new(fitted: &Fitted<'a>, task: Task) -> Self {
-        let records = fitted.column.len();
+    fn new(setting: &Setting<'a>, task: Task) -> Self {
+        let records = setting.column.len();
         Both {
-            column: fitted.column,
-            link: fitted.link,
+            column: setting.column,
+            link: setting.link,
             task,
             // Not 0: pages that were never written are not there yet.
             copy: vec![1; records],
             values: vec![1; records],
             masks: vec![0; mask_words(records)],
+            elsewhere: vec![1; records],
         }
+    }
+
+    /// Seconds of another task where the column lies.
+    fn beside(&mut self, task: &Task) -> f64 {
+        leave_caches(&self.elsewhere);
+        seconds(|| task.run(self.column, &mut self.values, &mut self.masks))
     }
 
     fn local(&mut self) {
@@ -315,6 +346,7 @@ impl<'a> Both<'a> {
             copy,
             values,
             masks,
+            ..
         } = self;
         if let Task::At(positions) = task {
             carry(link, positions, copy);
@@ -341,16 +373,13 @@ mod tests {
             gigabytes_per_second: 100.0,
             nanoseconds: 1.0,
         });
-        let curve = || Curve::measure(&column, &[0.0, 1.0], 1, task_below);
-        let fitted = Fitted {
+        let setting = Setting {
             column: &column,
             link: &link,
             link_speed: 1e11,
-            scan: curve(),
-            gather: curve(),
         };
         for task in [task_below(1.0 / 3.0), task_at(&column, 0.25)] {
-            let mut both = Both::new(&fitted, task);
+            let mut both = Both::new(&setting, task);
             both.local();
             let expected = both.values.clone();
             assert!((2400..3500).contains(&expected.len()));
@@ -368,6 +397,12 @@ mod tests {
             runs: 1,
             over_nodes: false,
         };
+        let is_known = |share: &f64| {
+            KNOWN_SELECTIVITIES.contains(share) && SELECTIVITIES.contains(share)
+                || KNOWN_LISTED.contains(share) && LISTED.contains(share)
+        };
+        let all = [&KNOWN_SELECTIVITIES[..], &KNOWN_LISTED].concat();
+        assert!(!all.iter().any(is_known), "nothing is predicted by itself");
         let report = run(&Topology::fake(2, 1), options);
         assert_eq!(report.rows.len(), 4 * (SELECTIVITIES.len() + LISTED.len()));
         let over_nodes = PushPullOptions {

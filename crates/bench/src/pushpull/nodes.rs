@@ -1,19 +1,23 @@
 //! The same over several owning places: Figures 4b and 4d of the RAMCloud paper.
 //!
-//! There are not as many machines here as the paper has. So owners work one after the other, and the slowest of them
-//! counts, as if they had worked side by side. All results cross the one link of the place that asks.
+//! There are not as many machines here as the paper has. So owners work one after the other. They have equal parts of
+//! random values, so what differs between them is what else this machine does. The median of them counts, as if they
+//! had worked side by side. All results cross the one link of the place that asks.
 //!
 //! ```text
 //!  condition × n ─▶ link      owner 1 ▓▓▓▓▓
-//!                             owner 2 ▓▓▓▓▓▓     the longest counts
+//!                             owner 2 ▓▓▓▓▓▓     one of them counts
 //!                             …
 //!  values of all ◀─ link                         a bit per record and owner is merged, then values are put together
 //! ```
 
-use super::task::{BYTES, Curve, Task, mask_words, seconds, task_among, task_below};
-use super::{Fitted, carry, whole};
+use super::task::{
+    BYTES, Task, leave_caches, mask_words, median, on_line, probe, seconds, table, task_among,
+    task_below,
+};
+use super::{Setting, carry, whole};
 use crate::report::BenchReport;
-use eris_cost::{Operation, Strategy, choose, pull, push};
+use eris_cost::{Operation, choose, pull, push};
 use eris_numa::PacedLink;
 use serde_json::json;
 
@@ -25,6 +29,11 @@ const SELECTIVITY: f64 = 0.5;
 const PROBED: [usize; 5] = [1_000, 10_000, 50_000, 100_000, 200_000];
 const PROBE_OWNERS: usize = 20;
 
+/// Shares for which a scan is measured where the column lies.
+const BESIDE: [f64; 2] = [0.3, 0.7];
+/// Owners with which merging is measured.
+const MERGED_OWNERS: usize = 3;
+
 /// An operation over several owners.
 struct Case<'a> {
     column: &'a [i64],
@@ -34,8 +43,12 @@ struct Case<'a> {
 }
 
 /// Both figures.
-pub(super) fn measure(fitted: &Fitted<'_>, runs: usize, report: &mut BenchReport) {
-    let Fitted { column, link, .. } = *fitted;
+pub(super) fn measure(setting: &Setting<'_>, runs: usize, report: &mut BenchReport) {
+    let Setting { column, link, .. } = *setting;
+    let records = column.len();
+    // Not 0: pages that were never written are not there yet.
+    let (mut values, mut masks) = (vec![1; records], vec![1; mask_words(records)]);
+    let elsewhere = vec![1; records];
     for owners in OWNERS {
         let operation = Operation {
             selectivity: SELECTIVITY,
@@ -47,90 +60,128 @@ pub(super) fn measure(fitted: &Fitted<'_>, runs: usize, report: &mut BenchReport
             task: task_below(SELECTIVITY),
             owners,
         };
-        let seconds = fitted.scan.seconds(SELECTIVITY);
-        let param = ("owners", json!(owners));
-        case.report(
-            "scan over nodes",
-            param,
-            fitted,
-            seconds,
-            operation,
-            runs,
-            report,
-        );
+        let tasks = BESIDE.map(task_below);
+        let mut times = [const { Vec::new() }; 2];
+        let samples = case.sample(runs, &elsewhere, || {
+            for (task, times) in tasks.iter().zip(&mut times) {
+                leave_caches(&elsewhere);
+                times.push(seconds(|| task.run(column, &mut values, &mut masks)));
+            }
+        });
+        let known = on_line(BESIDE, times.map(median), SELECTIVITY);
+        let case = ("scan over nodes", ("owners", json!(owners)));
+        samples.report(case, setting, owners, &operation, known, report);
     }
     for per_million in PROBED {
-        let count = column.len() * per_million / 1_000_000;
-        let task = task_among(count);
-        // The table is made once at each place, and probed with its part of the column.
-        let build = median(runs, || task.run(&[], &mut Vec::new(), &mut []));
-        let curve = Curve::measure(&column[..column.len() / 4], &[0.0, 1.0], runs, |_| {
-            task_among(count)
-        });
-        let probe = 4.0 * (curve.seconds(1.0) - build).max(1e-6);
-        let operation = Operation {
-            selectivity: 0.0,
-            condition_bytes: (count * BYTES) as f64,
-            setup: build,
-            ..whole(column)
-        };
+        let count = records * per_million / 1_000_000;
         let case = Case {
             column,
             link,
-            task,
+            task: task_among(count),
             owners: PROBE_OWNERS,
         };
-        let param = ("probed", json!(count));
-        case.report(
-            "probe over nodes",
-            param,
-            fitted,
-            probe,
-            operation,
-            runs,
+        let Task::Among(probed) = &case.task else {
+            unreachable!("it is among these");
+        };
+        // The table is made once at each place, and probed with its part of the column.
+        let mut times = [const { Vec::new() }; 2];
+        let samples = case.sample(runs, &elsewhere, || {
+            let part = &column[..records / 4];
+            leave_caches(&elsewhere);
+            let mut made = None;
+            times[0].push(seconds(|| made = Some(table(probed))));
+            let made = made.expect("it was just made");
+            values.clear();
+            times[1].push(seconds(|| probe(&made, part, &mut values, &mut masks)));
+        });
+        let [setup, quarter] = times.map(median);
+        let operation = Operation {
+            selectivity: 0.0,
+            condition_bytes: (count * BYTES) as f64,
+            setup,
+            ..whole(column)
+        };
+        let case = ("probe over nodes", ("probed", json!(count)));
+        samples.report(
+            case,
+            setting,
+            PROBE_OWNERS,
+            &operation,
+            4.0 * quarter,
             report,
         );
     }
 }
 
-fn median(runs: usize, mut work: impl FnMut()) -> f64 {
-    let mut times: Vec<f64> = (0..runs).map(|_| seconds(&mut work)).collect();
-    times.sort_by(f64::total_cmp);
-    times[runs / 2]
+/// What was measured of a case.
+#[derive(Default)]
+struct Samples {
+    /// Milliseconds of push and of pull.
+    push: Vec<f64>,
+    pull: Vec<f64>,
+    /// Bytes per second of merging what a few owners found.
+    merging: Vec<f64>,
+}
+
+impl Samples {
+    fn report(
+        self,
+        (name, varied): (&str, (&'static str, serde_json::Value)),
+        setting: &Setting<'_>,
+        owners: usize,
+        operation: &Operation,
+        known: f64,
+        report: &mut BenchReport,
+    ) {
+        let places = setting.places(owners, operation, known, median(self.merging));
+        let ways = [
+            ("push", push(operation, &places), &self.push),
+            ("pull", pull(operation, &places), &self.pull),
+        ];
+        for (way, predicted, times) in ways {
+            super::row(name, varied.clone(), way, predicted, times.clone(), report);
+        }
+        let chosen = choose(operation, &places);
+        super::choice(name, varied, chosen, &self.push, &self.pull, report);
+    }
+}
+
+/// Merges what owners have found: a bit per record and owner, and the values one after the other.
+fn merge(masks: &[Vec<u64>], parts: &[Vec<i64>], all: &mut [u64], values: &mut Vec<i64>) {
+    all.fill(0);
+    for masks in masks {
+        all.iter_mut().zip(masks).for_each(|(all, one)| *all |= one);
+    }
+    values.clear();
+    parts.iter().for_each(|part| values.extend_from_slice(part));
+    std::hint::black_box((all, values));
+}
+
+/// Bytes per second of merging what a few owners have found.
+fn merging(records: usize) -> f64 {
+    let words = mask_words(records);
+    let masks = vec![vec![1; words]; MERGED_OWNERS];
+    let found = (records as f64 * SELECTIVITY) as usize / MERGED_OWNERS;
+    let parts = vec![vec![1; found]; MERGED_OWNERS];
+    let (mut all, mut values) = (vec![1; words], vec![1; found * MERGED_OWNERS]);
+    let took = seconds(|| merge(&masks, &parts, &mut all, &mut values));
+    let bytes = records * MERGED_OWNERS / 8 + found * MERGED_OWNERS * BYTES;
+    bytes as f64 / took
 }
 
 impl Case<'_> {
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "a case, and where its numbers go"
-    )]
-    fn report(
-        &self,
-        name: &str,
-        param: (&'static str, serde_json::Value),
-        fitted: &Fitted<'_>,
-        local: f64,
-        operation: Operation,
-        runs: usize,
-        report: &mut BenchReport,
-    ) {
-        let places = fitted.places(self.owners, &operation, local);
-        let mut times = [const { Vec::new() }; 2];
+    /// Measures both ways in turns with what the model is told.
+    fn sample(&self, runs: usize, elsewhere: &[i64], mut beside: impl FnMut()) -> Samples {
+        let mut samples = Samples::default();
         for _ in 0..runs {
-            times[0].push(1e3 * self.push());
-            times[1].push(1e3 * self.pull());
+            beside();
+            samples.merging.push(merging(self.column.len()));
+            leave_caches(elsewhere);
+            samples.push.push(1e3 * self.push());
+            leave_caches(elsewhere);
+            samples.pull.push(1e3 * self.pull());
         }
-        let predicted = [push(&operation, &places), pull(&operation, &places)];
-        for ((way, predicted), times) in ["push", "pull"].into_iter().zip(predicted).zip(&times) {
-            super::row(name, param.clone(), way, predicted, times.clone(), report);
-        }
-        let chosen = choose(&operation, &places);
-        let best = times[0].iter().zip(&times[1]);
-        let beside_best = best.map(|(push, pull)| {
-            let chosen = if chosen == Strategy::Push { push } else { pull };
-            chosen / push.min(*pull)
-        });
-        super::choice(name, param, chosen, beside_best.collect(), report);
+        samples
     }
 
     /// Seconds if the owners do it.
@@ -153,18 +204,17 @@ impl Case<'_> {
         let mut masks: Vec<Vec<u64>> = (0..*owners).map(|_| vec![1; words]).collect();
         let mut found = vec![Vec::new(); *owners];
         let each = column.len().div_ceil(*owners).next_multiple_of(64);
-        let mut slowest = 0.0f64;
+        let mut times = Vec::with_capacity(*owners);
         for (owner, part) in column.chunks(each).enumerate() {
             // Pages that were never written are not there yet.
             found[owner].resize(part.len(), 0);
             masks[owner].fill(0);
             let first = owner * each / 64;
             let last = (first + mask_words(part.len())).min(words);
-            let took =
-                seconds(|| task.run(part, &mut found[owner], &mut masks[owner][first..last]));
-            slowest = slowest.max(took);
+            let masks = &mut masks[owner][first..last];
+            times.push(seconds(|| task.run(part, &mut found[owner], masks)));
         }
-        total += slowest;
+        total += median(times);
         // The same of what is received.
         let mut parts: Vec<Vec<i64>> = found.iter().map(|found| vec![1; found.len()]).collect();
         total += seconds(|| {
@@ -175,15 +225,7 @@ impl Case<'_> {
         if *owners > 1 {
             let mut all = vec![1; words];
             let mut values = vec![1; parts.iter().map(Vec::len).sum()];
-            all.fill(0);
-            total += seconds(|| {
-                for masks in &masks {
-                    all.iter_mut().zip(masks).for_each(|(all, one)| *all |= one);
-                }
-                values.clear();
-                parts.iter().for_each(|part| values.extend_from_slice(part));
-            });
-            std::hint::black_box((&all, &values));
+            total += seconds(|| merge(&masks, &parts, &mut all, &mut values));
         }
         total
     }

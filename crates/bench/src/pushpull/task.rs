@@ -25,15 +25,27 @@ impl Task {
             Task::At(positions) => {
                 values.extend(positions.iter().map(|&at| column[at as usize]));
             }
-            Task::Among(probed) => {
-                let probed: HashSet<i64> = probed.iter().copied().collect();
-                for (number, value) in column.iter().enumerate() {
-                    if probed.contains(value) {
-                        values.push(*value);
-                        masks[number / 64] |= 1 << (number % 64);
-                    }
-                }
-            }
+            Task::Among(probed) => probe(&table(probed), column, values, masks),
+        }
+    }
+}
+
+/// A hash table of values.
+pub(super) fn table(values: &[i64]) -> HashSet<i64> {
+    values.iter().copied().collect()
+}
+
+/// The values that are in a table.
+pub(super) fn probe(
+    table: &HashSet<i64>,
+    column: &[i64],
+    values: &mut Vec<i64>,
+    masks: &mut [u64],
+) {
+    for (number, value) in column.iter().enumerate() {
+        if table.contains(value) {
+            values.push(*value);
+            masks[number / 64] |= 1 << (number % 64);
         }
     }
 }
@@ -65,7 +77,8 @@ pub(super) fn mask_words(records: usize) -> usize {
 pub(super) fn task_below(share: f64) -> Task {
     // As a sum, for the range of all values is wider than the type.
     let above = share * u64::MAX as f64;
-    Task::Below((above as u64 ^ 1 << 63) as i64)
+    // Nothing is less than the least number, so no comparison could be made with what is below it.
+    Task::Below(((above as u64).max(1) ^ 1 << 63) as i64)
 }
 
 /// Positions in ascending order, about this share of all.
@@ -82,40 +95,20 @@ pub(super) fn task_among(count: usize) -> Task {
     Task::Among(others.collect())
 }
 
-/// Seconds that a task takes where the column lies, by the share of the records that it is about: measured at some
-/// shares, and in between on the line from one to the next.
-pub(super) struct Curve {
-    points: Vec<(f64, f64)>,
+/// What is between two points of a line, or beyond them.
+pub(super) fn on_line([from, to]: [f64; 2], [low, high]: [f64; 2], at: f64) -> f64 {
+    (low + (high - low) * (at - from) / (to - from)).max(low.min(high) / 2.0)
 }
 
-impl Curve {
-    /// Measures at these shares, which ascend.
-    pub(super) fn measure(
-        column: &[i64],
-        shares: &[f64],
-        runs: usize,
-        task: impl Fn(f64) -> Task,
-    ) -> Self {
-        let mut values = vec![0; column.len()];
-        let mut masks = vec![0; mask_words(column.len())];
-        let point = |&share: &f64| {
-            let task = task(share);
-            let times = (0..runs).map(|_| seconds(|| task.run(column, &mut values, &mut masks)));
-            let mut times: Vec<f64> = times.collect();
-            times.sort_by(f64::total_cmp);
-            (share, times[runs / 2])
-        };
-        Curve {
-            points: shares.iter().map(point).collect(),
-        }
-    }
+/// The one in the middle.
+pub(super) fn median(mut times: Vec<f64>) -> f64 {
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 2]
+}
 
-    pub(super) fn seconds(&self, share: f64) -> f64 {
-        let after = self.points.partition_point(|point| point.0 < share);
-        let after = after.clamp(1, self.points.len() - 1);
-        let ((from, low), (to, high)) = (self.points[after - 1], self.points[after]);
-        (low + (high - low) * (share - from) / (to - from)).max(low.min(high) / 2.0)
-    }
+/// Reads other memory, so that what was read before has to be read anew.
+pub(super) fn leave_caches(elsewhere: &[i64]) {
+    std::hint::black_box(elsewhere.iter().fold(0, |all, value| all ^ value));
 }
 
 pub(super) fn seconds(work: impl FnOnce()) -> f64 {
@@ -140,7 +133,12 @@ mod tests {
     fn a_mask_has_the_values_that_are_found() {
         let column: Vec<i64> = (0..5000).map(scattered).collect();
         let half = Task::Among(column[..2500].to_vec());
-        for (task, about) in [(task_below(0.25), 1250), (half, 2500)] {
+        for (task, about) in [
+            (task_below(0.0), 0),
+            (task_below(0.25), 1250),
+            (task_below(1.0), 5000),
+            (half, 2500),
+        ] {
             let mut masks = vec![0; mask_words(column.len())];
             let mut values = Vec::new();
             task.run(&column, &mut values, &mut masks);
@@ -162,12 +160,11 @@ mod tests {
 
     #[test]
     fn between_two_points_lies_the_line() {
-        let curve = Curve {
-            points: vec![(0.0, 1.0), (0.5, 2.0), (1.0, 6.0)],
-        };
+        let at = [0.0, 0.25, 0.5];
         assert_eq!(
-            [0.0, 0.25, 0.5, 0.75, 1.0].map(|share| curve.seconds(share)),
-            [1.0, 1.5, 2.0, 4.0, 6.0]
+            at.map(|at| on_line([0.0, 0.5], [1.0, 2.0], at)),
+            [1.0, 1.5, 2.0]
         );
+        assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
     }
 }
