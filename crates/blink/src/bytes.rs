@@ -35,6 +35,8 @@ mod strings;
 use crate::entries::{Buffer, Entries};
 use crate::error::PutError;
 use crate::key::Key;
+#[cfg(not(loom))]
+use crate::long_keys::KEY_WORDS;
 use crate::node::{Held, Meta, Node, Side};
 use crate::sync::AtomicU64;
 use divide::{division, insert_anew};
@@ -58,9 +60,6 @@ const ROOM: usize = SPACE / 2;
 const SPARE: usize = WORDS / 16;
 /// A node is built as full as this.
 const BUILT: usize = SPACE * 9 / 10;
-
-/// Words that a search begins with.
-const AHEAD: usize = if cfg!(loom) { WORDS } else { HEADS + 128 };
 
 const SHAPE: usize = 2;
 const HEAP: usize = 3;
@@ -86,6 +85,8 @@ impl Key for [u8] {
     type Filling = (usize, usize);
     const ROOM: usize = ROOM;
     const SPACE: usize = SPACE;
+    /// The header and the heads.
+    const AHEAD: usize = if cfg!(loom) { WORDS } else { HEADS + 128 };
 
     #[inline]
     fn nodes(words: &[AtomicU64]) -> &[Self::Words] {
@@ -128,10 +129,24 @@ impl Key for [u8] {
         separator(last, next)
     }
 
-    /// The header and the heads. What else a search needs is told by these.
-    #[inline]
-    fn prefetch(node: Bytes<'_>) {
-        eris_kernels::prefetch(&node.words()[..AHEAD]);
+    #[cfg(not(loom))]
+    fn pack(key: &[u8], words: &mut [u64]) -> Option<(usize, u64)> {
+        let pieces = key.chunks(8);
+        let count = pieces.len();
+        let words = words.get_mut(..count)?;
+        for (at, word) in words.iter_mut().enumerate() {
+            *word = word_at(key, 8 * at);
+        }
+        Some((count, key.len() as u64))
+    }
+
+    #[cfg(not(loom))]
+    fn unpack<R>(words: &[u64], bytes: usize, found: impl FnOnce(&[u8]) -> R) -> R {
+        let mut key = [0; 8 * KEY_WORDS];
+        for (word, into) in words.iter().zip(key.as_chunks_mut::<8>().0) {
+            *into = word.to_be_bytes();
+        }
+        found(&key[..bytes])
     }
 
     #[inline]

@@ -11,7 +11,7 @@ use crate::node::{Held, Node, Side};
 use crate::sync::AtomicU64;
 use eris_numa::OutOfMemory;
 use std::cmp::Ordering;
-use std::fmt::Debug;
+use std::fmt::{Debug, Display};
 use std::ops::Range;
 
 /// Kinds of keys are those of this crate.
@@ -25,15 +25,15 @@ pub trait Key: Sealed + 'static {
     /// A key as it is given: a number, or `&[u8]`.
     type Ref<'k>: Copy + Debug;
     /// A key as it is kept: a number, or `Vec<u8>`.
-    type Owned: Clone + Debug;
+    type Owned: Clone + Debug + Send + Sync;
     /// Entries in the order of their keys, copied from a leaf.
     type Entries: Buffer<Self>;
     /// Why an entry is not put in.
-    type Error: From<OutOfMemory>;
+    type Error: From<OutOfMemory> + Display;
 
     /// The words of a node.
     #[doc(hidden)]
-    type Words: AsRef<[AtomicU64]> + 'static;
+    type Words: AsRef<[AtomicU64]> + Send + Sync + 'static;
     /// What is known of a node while it is filled.
     #[doc(hidden)]
     type Filling: Default;
@@ -43,6 +43,10 @@ pub trait Key: Sealed + 'static {
     /// The size of a full node; see [`size`](Self::size).
     #[doc(hidden)]
     const SPACE: usize;
+
+    /// So many words of a node are asked for before it is searched. What else a search needs is told by these.
+    #[doc(hidden)]
+    const AHEAD: usize;
 
     /// Words as nodes.
     #[doc(hidden)]
@@ -69,9 +73,15 @@ pub trait Key: Sealed + 'static {
     #[doc(hidden)]
     fn separator(last: Self::Ref<'_>, next: Self::Ref<'_>) -> Self::Owned;
 
-    /// Asks for the memory that a search reads.
+    /// Writes a key to words, if these are enough: how many it takes, and how many bytes it has.
     #[doc(hidden)]
-    fn prefetch(node: Node<'_, Self>);
+    #[cfg(not(loom))]
+    fn pack(key: Self::Ref<'_>, words: &mut [u64]) -> Option<(usize, u64)>;
+    /// Lends a key of so many bytes that was written to words.
+    #[doc(hidden)]
+    #[cfg(not(loom))]
+    fn unpack<R>(words: &[u64], bytes: usize, found: impl FnOnce(Self::Ref<'_>) -> R) -> R;
+
     /// Where a key of a level is.
     #[doc(hidden)]
     fn side(node: Node<'_, Self>, key: Self::Ref<'_>, level: u8) -> Side;

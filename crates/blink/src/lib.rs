@@ -46,6 +46,8 @@ mod counts;
 mod entries;
 mod error;
 mod key;
+#[cfg(not(loom))]
+mod long_keys;
 mod merge;
 #[cfg(all(test, loom))]
 mod model;

@@ -69,6 +69,8 @@ impl Key for u64 {
     type Filling = ();
     const ROOM: usize = ROOM;
     const SPACE: usize = ROOM;
+    /// All of it at once: a search would wait for one line after the other.
+    const AHEAD: usize = WORDS;
 
     #[inline]
     fn nodes(words: &[AtomicU64]) -> &[Self::Words] {
@@ -111,10 +113,17 @@ impl Key for u64 {
         last
     }
 
-    /// All of it at once; the search would wait for one line after the other.
+    #[cfg(not(loom))]
     #[inline]
-    fn prefetch(node: Number<'_>) {
-        eris_kernels::prefetch(node.words());
+    fn pack(key: u64, words: &mut [u64]) -> Option<(usize, u64)> {
+        words[0] = key;
+        Some((1, 8))
+    }
+
+    #[cfg(not(loom))]
+    #[inline]
+    fn unpack<R>(words: &[u64], _: usize, found: impl FnOnce(u64) -> R) -> R {
+        found(words[0])
     }
 
     #[inline]

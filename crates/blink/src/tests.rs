@@ -1,10 +1,13 @@
 //! What a tree looks like inside, after what was done to it.
 
+use crate::bytes::KEY_BYTES;
 use crate::entries::Buffer;
 use crate::error::{BuildError, PutError};
 use crate::key::Key;
 use crate::node::Node;
+use crate::tasks::Operation;
 use crate::tree::Tree;
+use eris_aeu::task::{MOST_WORDS, Resource, Task};
 use eris_numa::{HugePages, Memory, NodeMemory, Topology};
 use eris_types::{NodeId, ObjectId};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -515,4 +518,61 @@ fn no_words_are_a_harm_to_readers() {
             <[u8]>::read(node, 0..node.count(), &mut entries);
         }
     }
+}
+
+/// Runs all tasks of an operation, one after the other.
+fn by_tasks(tree: &Tree<[u8]>, operation: Operation<'_, [u8]>) -> Option<u64> {
+    struct Spawned {
+        kind: u16,
+        resource: Resource,
+        words: Vec<u64>,
+    }
+    let keep = |task: Task<'_>| Spawned {
+        kind: task.kind,
+        resource: task.resource,
+        words: task.words.to_vec(),
+    };
+    let mut spawned = tree.begin(operation, keep);
+    loop {
+        let Spawned {
+            kind,
+            resource,
+            words,
+        } = spawned;
+        let mut next = None;
+        let task = Task::new(kind, resource, &words);
+        if let Some(outcome) = tree.advance(&task, |task| next = Some(keep(task))) {
+            return outcome.unwrap();
+        }
+        spawned = next.expect("it goes on");
+    }
+}
+
+#[test]
+fn tasks_carry_keys_of_all_lengths_and_forget_them() {
+    let tree = strings();
+    let lengths = [0, 1, 8, 79, 80, 81, KEY_BYTES - 1, KEY_BYTES];
+    let keys: Vec<Vec<u8>> = lengths.map(|bytes| vec![bytes as u8; bytes]).to_vec();
+    let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
+    for (&key, value) in keys.iter().zip(1..) {
+        assert_eq!(by_tasks(&tree, Operation::put(key, value)), None);
+        assert_eq!(tree.get(key), Some(value), "{} bytes", key.len());
+        assert_eq!(by_tasks(&tree, Operation::get(key)), Some(value));
+    }
+    let too_long = &[7; KEY_BYTES + 1][..];
+    assert_eq!(by_tasks(&tree, Operation::get(too_long)), None);
+    assert_eq!(by_tasks(&tree, Operation::remove(too_long)), None);
+    for (&key, value) in keys.iter().zip(1..) {
+        assert_eq!(by_tasks(&tree, Operation::remove(key)), Some(value));
+    }
+    assert_eq!(tree.range(..).count(), 0);
+    assert_eq!(tree.long_keys.len(), 0);
+    let mut words = 0;
+    for key in keys {
+        tree.begin(Operation::get(key), |task| {
+            words = words.max(task.words.len())
+        });
+    }
+    assert_eq!(words, MOST_WORDS);
+    assert_eq!(tree.long_keys.len(), 3, "they wait for their tasks");
 }

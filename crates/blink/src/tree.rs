@@ -2,6 +2,8 @@
 
 use crate::counts::{Count, Counts, Statistics};
 use crate::key::Key;
+#[cfg(not(loom))]
+use crate::long_keys::LongKeys;
 use crate::merge::is_few;
 use crate::node::{Held, Node, Side};
 use crate::range::Range;
@@ -42,6 +44,8 @@ pub struct Tree<K: Key + ?Sized = u64> {
     pub(crate) space: Space<K>,
     pub(crate) root: Root,
     pub(crate) counts: Counts,
+    #[cfg(not(loom))]
+    pub(crate) long_keys: LongKeys<K>,
 }
 
 /// The level of the root 8 bits, the first node of that level. All read it, so it has a line of its own.
@@ -100,6 +104,8 @@ impl<K: Key + ?Sized> Tree<K> {
             space,
             root: Root(AtomicU64::new(root_word(number, 0))),
             counts: Counts::default(),
+            #[cfg(not(loom))]
+            long_keys: LongKeys::default(),
         })
     }
 
@@ -153,7 +159,7 @@ impl<K: Key + ?Sized> Tree<K> {
     ) -> ControlFlow<T, (u32, u8)> {
         let step = self.take_step(way, key, found);
         if let ControlFlow::Continue(next) = &step {
-            K::prefetch(self.space.node(next.0));
+            eris_kernels::prefetch(&self.space.node(next.0).words()[..K::AHEAD]);
         }
         step
     }

@@ -91,7 +91,7 @@ impl Asked {
     /// The task of a leaf is sent to its home.
     #[inline]
     fn placed<'t>(&self, task: Task<'t>) -> Task<'t> {
-        if !self.is_mapped || task.words[2] > 0 {
+        if !self.is_mapped || self.tree.level_of(&task) > 0 {
             return task;
         }
         let home = task.resource.number() % self.counts.len() as u64;
@@ -103,7 +103,7 @@ impl Asked {
         let counts = &self.counts[aeu.index()];
         match outcome {
             Ok(found) => {
-                let right = count_right(&task.words[..1], &[found]);
+                let right = count_right(&[key_of(task)], &[found]);
                 counts
                     .right
                     .store(counts.right.load(Relaxed) + right, Relaxed);
@@ -114,6 +114,11 @@ impl Asked {
         }
         counts.ended.store(counts.ended.load(Relaxed) + 1, Relaxed);
     }
+}
+
+/// The key of a task of the tree.
+fn key_of(task: &Task<'_>) -> u64 {
+    *task.words.last().expect("it has words")
 }
 
 impl Work for Asked {
