@@ -92,6 +92,25 @@ impl KeySet {
         Some(by_integer_type!(values.data_type(), of))
     }
 
+    /// The set of the values of several arrays of one type, without NULL. It is made if it can be a list of so many
+    /// keys at most, or if `bits` says that so many keys may take so many bits. `None` also for values that are no
+    /// integers.
+    pub fn of_pieces(
+        pieces: &[ArrayRef],
+        listed: usize,
+        bits: impl Fn(usize, u64) -> bool,
+    ) -> Option<Self> {
+        let Some(first) = pieces.first() else {
+            return Some(KeySet::Integers(Vec::new()));
+        };
+        macro_rules! of {
+            ($kind:ty) => {
+                of_integers_in_pieces::<$kind>(pieces, |value| value as i64, listed, bits)
+            };
+        }
+        by_integer_type!(first.data_type(), of)
+    }
+
     /// The set of ascending integer keys: as a range or as bits, if they lie close enough together, for that is faster
     /// to scan with.
     pub fn of_sorted(keys: Vec<i64>) -> Self {
@@ -121,6 +140,21 @@ impl KeySet {
             KeySet::Bitmap { words, .. } => words.iter().map(|w| w.count_ones() as u64).sum(),
             KeySet::Integers(keys) => keys.len() as u64,
             KeySet::Strings(keys) => keys.len() as u64,
+        }
+    }
+
+    /// Whether an integer key is in the set.
+    pub fn has_integer(&self, key: i64) -> bool {
+        match self {
+            KeySet::Range { low, high } => (*low..=*high).contains(&key),
+            KeySet::Bitmap { first, words } => {
+                let bit = key.abs_diff(*first);
+                let word = (key >= *first).then(|| words.get((bit / 64) as usize));
+                word.flatten()
+                    .is_some_and(|word| word >> (bit % 64) & 1 == 1)
+            }
+            KeySet::Integers(keys) => keys.binary_search(&key).is_ok(),
+            KeySet::Strings(_) => false,
         }
     }
 
@@ -155,6 +189,55 @@ fn of_integers<T: Copy>(values: &[T], key: impl Fn(T) -> i64 + Copy) -> (KeySet,
     keys.dedup();
     let unique = keys.len() == values.len();
     (KeySet::of_sorted(keys), unique)
+}
+
+/// Calls a function with all keys of some arrays.
+fn each_key<K: ArrowPrimitiveType>(
+    pieces: &[ArrayRef],
+    key: impl Fn(K::Native) -> i64,
+    mut found: impl FnMut(i64),
+) {
+    for piece in pieces {
+        let piece = piece.as_primitive::<K>();
+        match piece.null_count() {
+            0 => piece.values().iter().for_each(|&value| found(key(value))),
+            _ => piece.iter().flatten().for_each(|value| found(key(value))),
+        }
+    }
+}
+
+fn of_integers_in_pieces<K: ArrowPrimitiveType>(
+    pieces: &[ArrayRef],
+    key: impl Fn(K::Native) -> i64 + Copy,
+    listed: usize,
+    bits: impl Fn(usize, u64) -> bool,
+) -> Option<KeySet> {
+    let (mut count, mut low, mut high) = (0, i64::MAX, i64::MIN);
+    each_key::<K>(pieces, key, |key| {
+        count += 1;
+        (low, high) = (low.min(key), high.max(key));
+    });
+    if count <= listed {
+        let mut keys = Vec::with_capacity(count);
+        each_key::<K>(pieces, key, |key| keys.push(key));
+        keys.sort_unstable();
+        keys.dedup();
+        return Some(KeySet::of_sorted(keys));
+    }
+    let width = high.abs_diff(low);
+    if !bits(count, width) {
+        return None;
+    }
+    let mut words = vec![0u64; (width / 64 + 1) as usize];
+    each_key::<K>(pieces, key, |key| {
+        let bit = key.abs_diff(low) as usize;
+        words[bit / 64] |= 1 << (bit % 64);
+    });
+    let set = KeySet::Bitmap { first: low, words };
+    Some(match set.len() == width + 1 {
+        true => KeySet::Range { low, high },
+        false => set,
+    })
 }
 
 /// A bit for each key, from the least on, and as far as the width goes.

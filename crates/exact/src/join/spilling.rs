@@ -23,6 +23,7 @@
 
 mod buckets;
 mod feed;
+mod keys;
 mod pairs;
 mod spilled;
 
@@ -44,6 +45,8 @@ use datafusion::physical_plan::{
 };
 use feed::{BuildExec, Feed, ProbeExec};
 use futures::{StreamExt, TryStreamExt, stream};
+use keys::BuildKeys;
+pub use keys::KeySetExpr;
 use spilled::Spilled;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -98,7 +101,7 @@ pub(crate) struct SpillingJoinExec {
 impl SpillingJoinExec {
     pub fn new(planned: Arc<HashJoinExec>, depth: usize) -> Result<Self> {
         let builds = planned.left().output_partitioning().partition_count();
-        let feed = Arc::new(Feed::new(builds));
+        let feed = Arc::new(Feed::new(builds, BuildKeys::of(&planned, builds)?));
         let build = BuildExec::new(Arc::clone(planned.left()), Arc::clone(&feed));
         let probe = ProbeExec::new(Arc::clone(planned.right()), Arc::clone(&feed));
         let running = planned

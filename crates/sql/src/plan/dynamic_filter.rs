@@ -23,6 +23,7 @@ use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::expressions::{BinaryExpr, Column, InListExpr};
 use datafusion::physical_expr::{PhysicalExpr, split_conjunction};
 use datafusion::physical_expr_common::physical_expr::snapshot_physical_expr;
+use eris_exact::KeySetExpr;
 use eris_fragment::{Expr, KeySet, Probe, Type, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -56,7 +57,7 @@ pub(crate) async fn harvest(
             if let Some((column, low, high)) = bound(conjunct, scope) {
                 let range = ranges.entry(column).or_insert((i64::MIN, i64::MAX));
                 *range = (range.0.max(low), range.1.min(high));
-            } else if let Some(probe) = list(conjunct, scope) {
+            } else if let Some(probe) = list(conjunct, scope).or_else(|| set(conjunct, scope)) {
                 harvest.probes.push(probe);
             } else if let Some(expr) = scope.translate(conjunct) {
                 if !is_true(&expr) {
@@ -68,6 +69,10 @@ pub(crate) async fn harvest(
         }
     }
     for (conjunct, position, column) in opaque {
+        // All its keys are known.
+        if harvest.probes.iter().any(|probe| probe.column == column) {
+            continue;
+        }
         let known = statistics.range(column).unwrap_or((i64::MIN, i64::MAX));
         let range = ranges.get(&column).copied().unwrap_or((i64::MIN, i64::MAX));
         let range = (range.0.max(known.0), range.1.min(known.1));
@@ -145,6 +150,17 @@ fn list(conjunct: &Arc<dyn PhysicalExpr>, scope: &Scope<'_>) -> Option<Probe> {
         _ => KeySet::of_sorted(integers),
     };
     Some(Probe { column, keys })
+}
+
+/// The keys of a join's build side, if they are compared with a column of their type.
+fn set(conjunct: &Arc<dyn PhysicalExpr>, scope: &Scope<'_>) -> Option<Probe> {
+    let set = conjunct.downcast_ref::<KeySetExpr>()?;
+    let (position, column) = key_column(&set.key, scope)?;
+    let data_type = Type::try_from(scope.schema.field(position).data_type()).ok()?;
+    (data_type == scope.types[column]).then(|| Probe {
+        column,
+        keys: KeySet::clone(&set.keys),
+    })
 }
 
 fn is_true(expr: &Expr) -> bool {
@@ -396,6 +412,18 @@ mod tests {
                 keys: KeySet::Bitmap { first: 0, words }
             }]
         );
+    }
+
+    #[test]
+    fn the_keys_of_a_build_side_are_a_set() {
+        let keys = KeySet::Integers(vec![4, 60]);
+        let known: Arc<dyn PhysicalExpr> = Arc::new(KeySetExpr {
+            key: key(),
+            keys: Arc::new(keys.clone()),
+        });
+        let said = op(between(0, 70), Operator::And, routed());
+        let probes = read(op(said, Operator::And, known)).probes;
+        assert_eq!(probes, [Probe { column: 0, keys }]);
     }
 
     #[test]

@@ -220,6 +220,55 @@ fn rows_that_an_index_leads_to_are_all_that_is_met() {
     });
 }
 
+/// A join that is no star: its build side is read first, and the scan of the other side leaves out what has no match,
+/// however far apart the keys lie.
+#[test]
+fn the_keys_of_a_build_side_reach_the_scan_of_the_other_side() {
+    with_each_topology(async |session| {
+        tables(session).await;
+        for sql in [
+            "CREATE TABLE far (v BIGINT, name VARCHAR)",
+            "INSERT INTO far SELECT i * 197, 'n' || i FROM generate_series(1, 1000) AS g(i)",
+            "INSERT INTO far VALUES (NULL, 'nobody'), (5000000, 'far away')",
+        ] {
+            lines(session, sql).await;
+        }
+        let few = rows(|_, w, _| w < 50);
+        let found = rows(|v, w, _| w < 50 && v % 197 == 0);
+        for (sql, answer) in [("EXISTS", found), ("NOT EXISTS", 1002 - found)] {
+            let sql = format!(
+                "SELECT CAST(count(*) AS VARCHAR) FROM far WHERE {sql}
+                 (SELECT 1 FROM fact WHERE CAST(fact.v AS BIGINT) = far.v AND w < 50)"
+            );
+            assert_eq!(lines(session, &sql).await, [answer.to_string()], "{sql}");
+        }
+        for sql in [
+            "CREATE TABLE near (v INTEGER, name VARCHAR)",
+            "INSERT INTO near SELECT CAST(v AS INTEGER), name FROM far",
+        ] {
+            lines(session, sql).await;
+        }
+        for (condition, answer) in [("EXISTS", found), ("NOT EXISTS", 1002 - found)] {
+            let sql = format!(
+                "SELECT CAST(count(*) AS VARCHAR) FROM near WHERE {condition}
+                 (SELECT 1 FROM fact WHERE fact.v = near.v AND w < 50)"
+            );
+            assert_eq!(lines(session, &sql).await, [answer.to_string()], "{sql}");
+            let told = told(session, &sql).await;
+            assert_eq!(told.output, (found, found), "{told:#?}");
+            let keys = told
+                .phases
+                .iter()
+                .find(|(what, ..)| what == "v in 1001 keys");
+            let (_, met, left) = keys.unwrap_or_else(|| panic!("{told:#?}"));
+            assert!(
+                left < met && *met <= ROWS as u64 && found <= few,
+                "{told:#?}"
+            );
+        }
+    });
+}
+
 #[test]
 fn each_kind_of_question_that_an_index_serves_names_it() {
     with_each_topology(async |session| {

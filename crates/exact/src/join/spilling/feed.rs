@@ -9,6 +9,7 @@
 //! What is kept is no copy. But the hash join makes one, when it joins the batches of the build side to one, and does
 //! not ask for it: so the feed does, for as long as it keeps the batches.
 
+use super::keys::BuildKeys;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::Statistics;
@@ -28,7 +29,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 
 /// The build sides of one join, by partition.
-pub(super) struct Feed(Vec<Mutex<FeedState>>);
+pub(super) struct Feed {
+    builds: Vec<Mutex<FeedState>>,
+    /// If the probe side is told its keys.
+    keys: Option<BuildKeys>,
+}
 
 enum FeedState {
     Waiting,
@@ -46,6 +51,7 @@ struct BuildInput {
     counter: RecordBatchMemoryCounter,
     /// For the copy of what is kept.
     reservation: MemoryReservation,
+    has_ended: bool,
 }
 
 /// A build side of which no hash table was made: what has been read of it and what has not.
@@ -57,17 +63,19 @@ pub(super) struct BuildRest {
 }
 
 impl Feed {
-    pub fn new(builds: usize) -> Self {
-        Feed(
-            (0..builds)
-                .map(|_| Mutex::new(FeedState::Waiting))
-                .collect(),
-        )
+    pub fn new(builds: usize, keys: Option<BuildKeys>) -> Self {
+        let builds = (0..builds).map(|_| Mutex::new(FeedState::Waiting));
+        Feed {
+            builds: builds.collect(),
+            keys,
+        }
     }
 
     /// The state, also behind a panic in an input, whose statement is lost anyway.
     fn state(&self, build: usize) -> MutexGuard<'_, FeedState> {
-        self.0[build].lock().unwrap_or_else(PoisonError::into_inner)
+        self.builds[build]
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether the hash join over this build side is to be done otherwise, because it was denied memory before it
@@ -80,6 +88,7 @@ impl Feed {
                 kept,
                 counter,
                 reservation,
+                has_ended: _,
             }) => {
                 // The batches exist; nobody else accounts for them any more.
                 let bytes = counter.memory_usage();
@@ -138,7 +147,7 @@ impl Feed {
 
 impl fmt::Debug for Feed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Feed({} partitions)", self.0.len())
+        write!(f, "Feed({} partitions)", self.builds.len())
     }
 }
 
@@ -246,6 +255,7 @@ impl BuildExec {
             kept: Vec::new(),
             counter: RecordBatchMemoryCounter::new(),
             reservation: consumer.register(context.memory_pool()),
+            has_ended: false,
         };
         *self.feed.state(partition) = FeedState::Building(build);
         Ok(Box::pin(BuildStream {
@@ -281,7 +291,14 @@ impl Stream for BuildStream {
                 *state = FeedState::Failed;
                 Poll::Ready(Some(Err(error)))
             }
-            None => Poll::Ready(None),
+            None => {
+                if let Some(keys) = &self.feed.keys
+                    && !std::mem::replace(&mut build.has_ended, true)
+                {
+                    keys.ended(&build.kept, &build.reservation)?;
+                }
+                Poll::Ready(None)
+            }
         }
     }
 }
@@ -322,8 +339,11 @@ impl Stream for ProbeStream {
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         if let Some((source, context)) = self.source.take() {
-            let build = self.partition.min(self.feed.0.len() - 1);
+            let build = self.partition.min(self.feed.builds.len() - 1);
             self.feed.probing(build);
+            if let Some(keys) = &self.feed.keys {
+                keys.tell()?;
+            }
             self.input = Some(source.execute(self.partition, context)?);
         }
         match &mut self.input {

@@ -1,0 +1,302 @@
+//! Tells the probe side of a hash join which keys its build side has.
+//!
+//! ```text
+//! build ─ feed ─▶ hash table          what the join says:    3 <= key AND key <= 900 AND hash_lookup(key)
+//!           │                                                                       AND key in {3, 8, …, 900}
+//!           └─ all partitions ended ─▶ KeySet of each key, before the probe side is read for the first time
+//! ```
+//!
+//! The hash table has only hashes of keys. Whoever scans the probe side would have to ask it for each row. A set of the
+//! keys can be tested where the rows are, without decoding them, and zones of whole chunks can be left out by it.
+
+use datafusion::arrow::array::{Array, ArrayRef, BooleanArray};
+use datafusion::arrow::datatypes::{DataType, Schema};
+use datafusion::arrow::record_batch::RecordBatch;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::{NullEquality, Result};
+use datafusion::execution::memory_pool::MemoryReservation;
+use datafusion::logical_expr::{ColumnarValue, Operator};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::{BinaryExpr, DynamicFilterPhysicalExpr};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::joins::HashJoinExec;
+use eris_fragment::{KeySet, integer_keys};
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Keys that are tested one by one, at most: more of them, far apart, cost more than what they leave out.
+const LISTED: usize = 4 << 10;
+/// Bits of a set for each of its keys, at most: a row that is left out by a bit costs far less than one that is not.
+const BITS_PER_KEY: u64 = 1 << 10;
+/// The most bits: 64 MiB.
+const BITS: u64 = 512 << 20;
+
+/// The keys of the build sides of a join, as they come.
+pub(super) struct BuildKeys {
+    filter: Arc<dyn PhysicalExpr>,
+    /// Of the build side and of the probe side.
+    on: Vec<[Arc<dyn PhysicalExpr>; 2]>,
+    state: Mutex<KeysState>,
+}
+
+#[derive(Default)]
+struct KeysState {
+    /// Build sides that have not ended.
+    left: usize,
+    /// By key of the join, the values of all build sides so far.
+    values: Vec<Vec<ArrayRef>>,
+    /// What the probe side is told, until it is.
+    sets: Vec<KeySetExpr>,
+}
+
+impl BuildKeys {
+    /// None if nobody on the probe side wants to be told.
+    pub fn of(join: &HashJoinExec, builds: usize) -> Result<Option<Self>> {
+        let Some(filter) = join.dynamic_expressions_produced().pop() else {
+            return Ok(None);
+        };
+        // Else a NULL might match, and no set has one.
+        let is_plain = join.null_equality() == NullEquality::NullEqualsNothing;
+        if !is_plain || !is_used(&filter, join.right())? {
+            return Ok(None);
+        }
+        let on = join.on().iter();
+        let on = on.map(|(build, probe)| [Arc::clone(build), Arc::clone(probe)]);
+        Ok(Some(BuildKeys {
+            filter,
+            on: on.collect(),
+            state: Mutex::new(KeysState {
+                left: builds,
+                values: vec![Vec::new(); join.on().len()],
+                sets: Vec::new(),
+            }),
+        }))
+    }
+
+    /// A build side has ended, all of which these batches are.
+    pub fn ended(&self, batches: &[RecordBatch], memory: &MemoryReservation) -> Result<()> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        for ([build, _], values) in self.on.iter().zip(&mut state.values) {
+            for batch in batches {
+                values.push(build.evaluate(batch)?.into_array(batch.num_rows())?);
+            }
+        }
+        state.left -= 1;
+        if state.left > 0 {
+            return Ok(());
+        }
+        let values = std::mem::take(&mut state.values);
+        for ([_, probe], values) in self.on.iter().zip(values) {
+            if let Some(keys) = set_of(&values, memory) {
+                state.sets.push(KeySetExpr {
+                    key: Arc::clone(probe),
+                    keys: Arc::new(keys),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// The probe side is about to be read: tells it, once.
+    pub fn tell(&self) -> Result<()> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let sets = std::mem::take(&mut state.sets);
+        drop(state);
+        if sets.is_empty() {
+            return Ok(());
+        }
+        let Some(filter) = self.filter.downcast_ref::<DynamicFilterPhysicalExpr>() else {
+            return Ok(());
+        };
+        let said = filter.current()?;
+        let all = sets.into_iter().fold(said, |said, set| {
+            Arc::new(BinaryExpr::new(said, Operator::And, Arc::new(set)))
+        });
+        filter.update(all)
+    }
+}
+
+/// Whether a plan has a filter among its expressions.
+fn is_used(filter: &Arc<dyn PhysicalExpr>, plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
+    let wanted = filter.expression_id();
+    let mut found = false;
+    plan.apply(|node| {
+        node.apply_expressions(&mut |expr| {
+            expr.apply(|part| {
+                found |= wanted.is_some() && part.expression_id() == wanted;
+                Ok(match found {
+                    true => TreeNodeRecursion::Stop,
+                    false => TreeNodeRecursion::Continue,
+                })
+            })
+        })
+    })?;
+    Ok(found)
+}
+
+/// The set of some values, if it is small enough to be worth it. NULL is in none.
+fn set_of(values: &[ArrayRef], memory: &MemoryReservation) -> Option<KeySet> {
+    let room = memory.new_empty();
+    KeySet::of_pieces(values, LISTED, |keys, width| {
+        let is_dense = width < BITS.min(BITS_PER_KEY.saturating_mul(keys as u64));
+        is_dense && room.try_grow((width / 8) as usize).is_ok()
+    })
+}
+
+/// Whether a key is in a set. NULL is not.
+#[derive(Clone, Debug)]
+pub struct KeySetExpr {
+    /// The key.
+    pub key: Arc<dyn PhysicalExpr>,
+    /// The set.
+    pub keys: Arc<KeySet>,
+}
+
+impl PartialEq for KeySetExpr {
+    fn eq(&self, other: &Self) -> bool {
+        *self.key == *other.key && Arc::ptr_eq(&self.keys, &other.keys)
+    }
+}
+
+impl Eq for KeySetExpr {}
+
+impl Hash for KeySetExpr {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.key.hash(state);
+        Arc::as_ptr(&self.keys).hash(state);
+    }
+}
+
+impl fmt::Display for KeySetExpr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} in {} keys", self.key, self.keys.len())
+    }
+}
+
+impl PhysicalExpr for KeySetExpr {
+    fn data_type(&self, _: &Schema) -> Result<DataType> {
+        Ok(DataType::Boolean)
+    }
+
+    fn nullable(&self, _: &Schema) -> Result<bool> {
+        Ok(false)
+    }
+
+    fn evaluate(&self, batch: &RecordBatch) -> Result<ColumnarValue> {
+        let values = self.key.evaluate(batch)?.into_array(batch.num_rows())?;
+        let passes: BooleanArray = match integer_keys(&values) {
+            Some(keys) => (0..keys.len())
+                .map(|row| Some(values.is_valid(row) && self.keys.has_integer(keys[row])))
+                .collect(),
+            // It only leaves out what the join would leave out.
+            None => vec![true; values.len()].into(),
+        };
+        Ok(ColumnarValue::Array(Arc::new(passes)))
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn PhysicalExpr>> {
+        vec![&self.key]
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        mut children: Vec<Arc<dyn PhysicalExpr>>,
+    ) -> Result<Arc<dyn PhysicalExpr>> {
+        Ok(Arc::new(KeySetExpr {
+            key: children.remove(0),
+            keys: Arc::clone(&self.keys),
+        }))
+    }
+
+    fn fmt_sql(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.key.fmt_sql(f)?;
+        write!(f, " in {} keys", self.keys.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use datafusion::arrow::array::{Int32Array, StringViewArray};
+    use datafusion::execution::memory_pool::{
+        GreedyMemoryPool, MemoryConsumer, MemoryPool, UnboundedMemoryPool,
+    };
+    use datafusion::physical_expr::expressions::Column;
+
+    fn of(values: Vec<ArrayRef>, pool: impl MemoryPool + 'static) -> Option<KeySet> {
+        let pool: Arc<dyn MemoryPool> = Arc::new(pool);
+        set_of(&values, &MemoryConsumer::new("test").register(&pool))
+    }
+
+    fn numbers(values: impl IntoIterator<Item = Option<i32>>) -> ArrayRef {
+        Arc::new(values.into_iter().collect::<Int32Array>())
+    }
+
+    #[test]
+    fn a_set_has_all_values_but_null() {
+        let pieces = vec![numbers([Some(9), None]), numbers([Some(3), Some(9)])];
+        let set = of(pieces.clone(), UnboundedMemoryPool::default()).unwrap();
+        assert_eq!(set, KeySet::Integers(vec![3, 9]));
+        assert!(
+            of(pieces, GreedyMemoryPool::new(8)).is_some(),
+            "a short list takes none"
+        );
+        let all_null = of(vec![numbers([None])], UnboundedMemoryPool::default()).unwrap();
+        assert!(all_null.is_empty());
+        let nothing = of(Vec::new(), UnboundedMemoryPool::default()).unwrap();
+        assert!(nothing.is_empty(), "no row of the other side has a match");
+        let texts: ArrayRef = Arc::new(StringViewArray::from(vec!["a"]));
+        assert_eq!(of(vec![texts], UnboundedMemoryPool::default()), None);
+    }
+
+    #[test]
+    fn many_keys_are_bits_if_they_lie_close_together() {
+        let every = |step: i32| numbers((0..10_000).map(|number| Some(number * step)));
+        let set = of(vec![every(700)], UnboundedMemoryPool::default()).unwrap();
+        assert!(matches!(set, KeySet::Bitmap { .. }), "{set:?}");
+        let denied = of(vec![every(700)], GreedyMemoryPool::new(1 << 10));
+        assert_eq!(denied, None, "there is no memory");
+        assert_eq!(set.len(), 10_000);
+        assert_eq!(
+            of(vec![every(100_000)], UnboundedMemoryPool::default()),
+            None
+        );
+    }
+
+    #[test]
+    fn values_pass_that_are_in_the_set() {
+        let schema = Schema::new(vec![datafusion::arrow::datatypes::Field::new(
+            "k",
+            DataType::Int32,
+            true,
+        )]);
+        let values = numbers([Some(2), None, Some(3), Some(-1), Some(700)]);
+        let batch = RecordBatch::try_new(Arc::new(schema), vec![values]).unwrap();
+        for (keys, expected) in [
+            (
+                KeySet::Integers(vec![3, 9]),
+                [false, false, true, false, false],
+            ),
+            (
+                KeySet::Range { low: 2, high: 3 },
+                [true, false, true, false, false],
+            ),
+            (
+                KeySet::Bitmap {
+                    first: 2,
+                    words: vec![0b10],
+                },
+                [false, false, true, false, false],
+            ),
+        ] {
+            let set = KeySetExpr {
+                key: Arc::new(Column::new("k", 0)),
+                keys: Arc::new(keys),
+            };
+            let passes = set.evaluate(&batch).unwrap().into_array(5).unwrap();
+            let expected: ArrayRef = Arc::new(BooleanArray::from(expected.to_vec()));
+            assert_eq!(&passes, &expected, "{set}");
+        }
+    }
+}
