@@ -43,7 +43,12 @@ impl Part {
         loop {
             let path = name_beside(target);
             fs::create_dir(&path)?;
-            if let Some(part) = Part::locked(path.clone(), File::open(&path)?) {
+            let opened = match File::open(&path) {
+                // Somebody has taken it for a left one before it was opened.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                opened => opened?,
+            };
+            if let Some(part) = Part::locked(path, opened) {
                 return Ok(part);
             }
         }
@@ -146,5 +151,22 @@ mod tests {
         assert!(at(".my.part").exists());
         drop((under_way, other));
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn those_who_begin_at_a_time_do_not_remove_each_other() {
+        let directory = tempfile::tempdir().unwrap();
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                let target = directory.path().join(format!("target {thread}"));
+                scope.spawn(move || {
+                    for _ in 0..300 {
+                        let part = Part::directory(&target).unwrap();
+                        assert!(part.path().is_dir());
+                    }
+                });
+            }
+        });
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
     }
 }
