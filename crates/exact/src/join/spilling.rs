@@ -4,6 +4,7 @@
 //!                 HashJoinExec ── as planned, with its dynamic filter; all there is as long as memory suffices
 //!                  │        │
 //!       build ─ feed        probe                    the feed keeps what passes until the hash table is finished
+//!                 └ its keys ─▶ filter of the probe side; see keys.rs
 //!
 //!  memory denied before that: what was kept and what is left of the build side are repartitioned by a hash of
 //!       the keys into 32 buckets of files, then the probe side likewise, then pair by pair:

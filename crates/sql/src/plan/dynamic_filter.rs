@@ -2,8 +2,9 @@
 //! probe side which keys can match.
 //!
 //! ```text
-//! key >= 3 AND key <= 900 AND hash_lookup(key)      what the join says
-//!    └──── range ────┘         └ asked for each key of the range: a bitmap
+//! key >= 3 AND key <= 900 AND hash_lookup(key) AND key in {3, 8, …}      what the join says
+//!    └──── range ────┘         │                      └ the set, if there is one: it says all
+//!                              └ else asked for each key of the range: a bitmap
 //! ```
 //!
 //! Everything here only leaves out rows that the join would leave out; what is not understood is not applied. A filter

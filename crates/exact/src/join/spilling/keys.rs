@@ -29,8 +29,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 const LISTED: usize = 4 << 10;
 /// Bits of a set for each of its keys, at most: a row that is left out by a bit costs far less than one that is not.
 const BITS_PER_KEY: u64 = 1 << 10;
-/// The most bits: 64 MiB.
-const BITS: u64 = 512 << 20;
+/// The most bits, 8 MiB: the fragment and its program have copies of them.
+const BITS: u64 = 64 << 20;
 
 /// The keys of the build sides of a join, as they come.
 pub(super) struct BuildKeys {
@@ -77,13 +77,17 @@ impl BuildKeys {
     /// A build side has ended, all of which these batches are.
     pub fn ended(&self, batches: &[RecordBatch], memory: &MemoryReservation) -> Result<()> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(left) = state.left.checked_sub(1) else {
+            // The plan is executed again: its filter knows the keys already.
+            return Ok(());
+        };
+        state.left = left;
         for ([build, _], values) in self.on.iter().zip(&mut state.values) {
             for batch in batches {
                 values.push(build.evaluate(batch)?.into_array(batch.num_rows())?);
             }
         }
-        state.left -= 1;
-        if state.left > 0 {
+        if left > 0 {
             return Ok(());
         }
         let values = std::mem::take(&mut state.values);
