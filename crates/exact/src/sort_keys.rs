@@ -12,13 +12,14 @@
 //! ```
 //!
 //! Aggregates that come to the same in any order, such as `count`, lose theirs. DataFusion counts rows by the key then.
+//! The others lose keys that order nothing.
 
 use crate::columns::unused_prefix;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, Result};
 use datafusion::logical_expr::expr::{AggregateFunction, WindowFunction};
 use datafusion::logical_expr::{
-    Aggregate, Distinct, DistinctOn, Expr, LogicalPlan, Projection, Sort, Window,
+    Aggregate, Distinct, DistinctOn, Expr, LogicalPlan, Projection, Sort, SortExpr, Window,
 };
 use datafusion::optimizer::optimizer::ApplyOrder;
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
@@ -179,11 +180,11 @@ impl Keys {
         if params.order_by.is_empty() {
             return Ok(false);
         }
-        if !func.supports_within_group_clause() && !BY_ORDER.contains(&func.name()) {
+        if !func.supports_within_group_clause() && !is_by_order(func.name()) {
             params.order_by.clear();
             return Ok(true);
         }
-        let mut any = false;
+        let mut any = is_by_order(func.name()) && drop_needless(&mut params.order_by);
         for key in &mut params.order_by {
             let written = key.expr.clone();
             if self.take_if_nested(&mut key.expr)? {
@@ -242,9 +243,30 @@ const BY_ORDER: [&str; 9] = [
     "string_agg",
 ];
 
-/// Whether an operand has operands itself, or is a subquery.
+fn is_by_order(name: &str) -> bool {
+    BY_ORDER.contains(&name)
+}
+
+/// Drops keys that are the same for all rows, and keys that are there already. Whether there were any.
+///
+/// DataFusion drops them, too, but an aggregate has declared its states with them by then.
+fn drop_needless(keys: &mut Vec<SortExpr>) -> bool {
+    let count = keys.len();
+    let mut kept: Vec<SortExpr> = Vec::with_capacity(count);
+    for key in take(keys) {
+        // Constants that are no literals fail when they are computed, or differ by row.
+        let is_literal = matches!(key.expr, Expr::Literal(..));
+        if !is_literal && kept.iter().all(|kept| kept.expr != key.expr) {
+            kept.push(key);
+        }
+    }
+    *keys = kept;
+    keys.len() < count
+}
+
+/// Whether it is a subquery, or an operand is one or has operands itself.
 fn is_nested(key: &Expr) -> Result<bool> {
-    let mut found = false;
+    let mut found = matches!(key, Expr::ScalarSubquery(_));
     key.apply_children(|operand| {
         found |= matches!(operand, Expr::ScalarSubquery(_));
         operand.apply_children(|_| {
