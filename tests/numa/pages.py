@@ -4,7 +4,8 @@
     [ERIS=…] [CI=true] tests/numa/pages.py [--verbose]
 
 Runs the tests of placement of the crates `numa` and `engine` there, which have little to say on a machine with one node; then `eris` itself,
-with room on all nodes and with one that others have filled. `--verbose` shows where every page is.
+with room on all nodes, with data that is pulled from node to node, and with a node that others have filled. `--verbose` shows where every
+page is.
 
 Without what it takes (see machine.py) it says so and does nothing, unless CI=true: then it fails.
 """
@@ -39,6 +40,17 @@ SELECT (SELECT sum(elsewhere_bytes) FROM eris.nodes) > 0 AS nodes,
   (SELECT count(DISTINCT part) FROM eris.placement WHERE resident_bytes > 0) AS parts
 """
 
+WIDE = """
+CREATE TABLE wide AS SELECT i AS id, i * 7 % 1000 AS v, i * i % 100003 AS w FROM generate_series(1, 1000000) AS g(i);
+"""
+SCANS = """
+SELECT count(*), sum(w) FROM wide WHERE v < 500;
+SELECT v % 7 AS g, count(*), min(w), max(w), sum(id) FROM wide GROUP BY g ORDER BY g;
+SELECT sum(a.w) FROM wide a JOIN wide b ON a.id = b.w WHERE b.v < 10;
+"""
+# Whether scans have read memory of other nodes.
+PULLED = "SELECT coalesce(sum(bytes), 0) > 0 AS pulled FROM eris.traffic WHERE kind = 'scan'"
+
 SCRIPT = f"""
 export ERIS_NUMA_NODES={len(NODES)} RUST_BACKTRACE=1
 status=0
@@ -53,6 +65,17 @@ eris_says() {{
 }}
 echo "eris on a machine with room"
 eris_says false,false,4
+echo "eris with operations that are pushed, and with data that is pulled"
+for strategy in push pull; do
+  eris --format csv -c "{WIDE}" -c "SET numa_strategy = $strategy" -c "{SCANS}" -c "{PULLED}" > /$strategy 2> /errors \\
+    || {{ cat /errors; status=1; }}
+  cat /$strategy
+  tail -n 1 /$strategy > /$strategy.pulled
+  head -n -1 /$strategy > /$strategy.answers
+done
+cmp /push.answers /pull.answers || status=1
+[ "$(cat /push.pulled /pull.pulled)" = "$(echo false; echo true)" ] || {{ echo "what was pulled is wrong"; status=1; }}
+rm /push* /pull*
 echo "eris on a machine with a full node"
 mkdir /full
 mount -t tmpfs -o mpol=prefer:{len(NODES) - 1},size={NODES[-1]}m none /full
