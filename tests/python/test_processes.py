@@ -125,6 +125,18 @@ def test_the_default_connection_is_opened_anew():
     assert eris_db.default_connection() is not first
 
 
+def test_a_machine_whose_links_are_imitated_is_told():
+    text = """
+        import warnings
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            eris_db.connect(memory="1GB").close()
+        print(*(warning.message for warning in told))
+    """
+    out = run(text, ERIS_MACHINE="eris-amd")
+    assert "scans of chunks on other nodes are as slow as on" in out, out
+
+
 def test_arguments_of_databases():
     with eris_db.Database(memory=64_000_000, topology="1x2") as database:
         assert database.memory[1] == 64_000_000

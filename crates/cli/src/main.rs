@@ -190,18 +190,19 @@ fn statements(
     } else {
         sources
     };
-    if let Some(machine) = settings
-        .topology
-        .machine()
-        .filter(|_| format.is_for_people())
-    {
-        eprintln!("{}", plan::told(machine, settings.topology.is_paced()));
+    let is_paced = settings.topology.is_paced();
+    if let Some(machine) = settings.topology.machine().filter(|_| !is_paced) {
+        eprintln!("{}", plan::told(machine));
     }
     let kept_in = settings.database.clone();
     let database = opening::shown(kept_in.as_ref(), || {
         let home = Engine::home_of_machine(settings);
         Database::open(home.map_err(|error| CliError::Open(error.into()))?).map_err(CliError::Open)
     })?;
+    // Programs that read the output find it beside that.
+    if let Some(note) = database.home().paced_note() {
+        eprintln!("{note}");
+    }
     let footer = interactive || format.is_for_people() && io::stdout().is_terminal();
     let shown = settings::Settings::new(format, interactive);
     let mut runner = Runner::new(database.session(), shown, footer);

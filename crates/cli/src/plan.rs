@@ -40,12 +40,8 @@ pub fn topology(plan: &PlanCommand) -> Result<Topology, TopologyError> {
 }
 
 /// What is said of a machine that is not here, before anything else.
-pub fn told(machine: &Profile, paced: bool) -> String {
-    let (name, source) = (&machine.name, &machine.source);
-    match paced {
-        true => format!("links between nodes are as slow as those of {name} ({source})"),
-        false => format!("planned as for {name} ({source})"),
-    }
+pub fn told(machine: &Profile) -> String {
+    format!("planned as for {} ({})", machine.name, machine.source)
 }
 
 /// The files, and the plan of the query.

@@ -1,8 +1,8 @@
 //! What lies between nodes: the links, what is known of them, and counts of what crossed.
 //!
 //! ```text
-//!  AEUs of node 0 ──request(bytes)──▶ link 0 → 1 ──arrival──▶ …      paced if the topology imitates a machine
-//!                                        │
+//!  AEUs of node 0 ──request(bytes)──▶ link 0 → 1 ──arrival──▶ …      paced if the topology imitates a machine,
+//!                                        │                          for chunks that are scanned
 //!                                     traffic[0][1][kind]            bytes and requests
 //! ```
 //!
@@ -104,13 +104,17 @@ impl Remote {
         self.scans[aeu.index()].load(Relaxed)
     }
 
-    /// Counts bytes that an AEU of `source` reads from `home`, and says when they are there. Nothing within a node.
+    /// Counts bytes that an AEU of `source` reads from `home`, and says when they are there: at once, unless links are
+    /// paced, and this kind with them. Nothing within a node.
     pub fn request(&self, source: NodeId, home: NodeId, kind: TrafficKind, bytes: u64) -> Arrival {
         if source == home || bytes == 0 {
             return Arrival::NOW;
         }
         self.note(source, home, kind, bytes);
-        self.links.request(source, home, bytes)
+        match kind.is_paced() {
+            true => self.links.request(source, home, bytes),
+            false => Arrival::NOW,
+        }
     }
 
     /// Counts bytes that an AEU of `source` reads from `home`. Nothing within a node.
@@ -217,6 +221,17 @@ mod tests {
             .map(|t| (t.source.0, t.home.0, t.requests, t.bytes))
             .collect();
         assert_eq!(counts, [(0, 2, 2, 111), (2, 1, 1, 5)]);
+    }
+
+    #[test]
+    fn only_chunks_that_are_scanned_wait_for_a_paced_link() {
+        let machine = Arc::new(Profile::known("eris-sgi").unwrap());
+        let topology = Topology::fake(2, 1).paced_as(machine).unwrap();
+        let remote = Remote::new(&Arc::new(topology));
+        for kind in TrafficKind::ALL {
+            let arrival = remote.request(NodeId(0), NodeId(1), kind, 1 << 28);
+            assert_eq!(arrival.is_there(), !kind.is_paced(), "{}", kind.name());
+        }
     }
 
     #[test]

@@ -116,9 +116,18 @@ pub trait Home: Executor {
         Vec::new()
     }
 
-    /// The machine whose links between nodes are imitated, if they are slowed down.
+    /// The machine whose links between nodes are imitated, if they are slowed down for what [is
+    /// paced](crate::TrafficKind::is_paced).
     fn paced_as(&self) -> Option<String> {
         None
+    }
+
+    /// What each door says of a run with such links.
+    fn paced_note(&self) -> Option<String> {
+        let machine = self.paced_as()?;
+        Some(format!(
+            "scans of chunks on other nodes are as slow as on {machine}; nothing else is slowed down"
+        ))
     }
 
     /// Measures what workers can read from memory, in a tenth of a second or so. It blocks. `None`: that cannot be

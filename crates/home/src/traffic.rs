@@ -49,6 +49,11 @@ impl TrafficKind {
             TrafficKind::Control => "control",
         }
     }
+
+    /// Whether paced links slow it down. All else crosses as fast as it does here.
+    pub fn is_paced(self) -> bool {
+        self == TrafficKind::Scan
+    }
 }
 
 /// Bytes that came to one node from another: read there by a core, or sent with a command.

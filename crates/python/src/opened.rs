@@ -7,7 +7,9 @@ use eris_engine::{DatabaseSettings, Engine, Settings, Synchronous};
 use eris_numa::{Budget, Bytes, HugePages, ParseBytesError, Topology};
 use eris_sql::{Database as SqlDatabase, SqlError};
 use futures::channel::oneshot;
+use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
+use std::ffi::CString;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -212,6 +214,10 @@ pub fn open(
             )
         })?
         .map_err(|error| sql_error(py, &error))?;
+    if let Some(note) = opened.database.home().paced_note() {
+        let note = CString::new(note).unwrap_or_default();
+        PyErr::warn(py, &py.get_type::<PyUserWarning>(), &note, 1)?;
+    }
     let inner = Arc::new(OpenDatabase {
         budget: opened.database.home().budget().clone(),
         database: Mutex::new(Some(opened)),

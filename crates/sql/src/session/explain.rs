@@ -80,16 +80,13 @@ pub(crate) async fn explain(
     if analyze {
         let (rows, ran) = exhaust(&plan).await?;
         analyzed = Some(context.read_bandwidth().await);
-        let paced = context.home.paced_as();
-        let paced = paced.map_or_else(String::new, |machine| {
-            format!(", links between nodes as slow as those of {machine}")
-        });
         lines.push(format!(
-            "planned in {}, ran in {}, {rows} rows{paced}",
+            "planned in {}, ran in {}, {rows} rows",
             Time(planned),
             Time(ran)
         ));
     }
+    lines.extend(context.home.paced_note());
     if verbose {
         lines.push("logical plan:".to_owned());
         lines.extend(

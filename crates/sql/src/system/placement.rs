@@ -43,7 +43,7 @@ const TRAFFIC: SystemTable = SystemTable {
         ("kind", Text),
         ("requests", Number),
         ("bytes", Number),
-        // The machine whose links are imitated; NULL: links are as fast as they are.
+        // The machine whose links are imitated for this kind; NULL: it crosses as fast as it does here.
         ("paced_as", Text),
     ],
     rows: |context| ready(Ok(traffic(context))).boxed(),
@@ -60,7 +60,7 @@ fn traffic(context: &StatementContext) -> Vec<Vec<Cell>> {
             traffic.kind.name(),
             traffic.requests,
             traffic.bytes,
-            paced.clone(),
+            paced.clone().filter(|_| traffic.kind.is_paced()),
         ]
     });
     rows.collect()
