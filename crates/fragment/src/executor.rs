@@ -26,8 +26,8 @@ pub trait Executor: Debug + Send + Sync {
         None
     }
 
-    /// What it expects of the places in which the fragment's rows lie now; `None`: there is one place, or nothing is
-    /// known.
+    /// What it expects of the places in which the fragment's rows lie now, zeros if nothing is known; `None`: there is
+    /// one place.
     fn estimate(&self, _fragment: &Fragment) -> Option<Estimate> {
         None
     }

@@ -32,7 +32,7 @@ struct Reading {
 
 impl EngineState {
     /// What a fragment would take on this engine now: by the bytes of its columns on each node, as far as statistics
-    /// and zones tell. `None` on one node.
+    /// and zones tell. Zeros if something is still to be known of it, such as its build sides. `None` on one node.
     pub fn estimate(&self, fragment: &Fragment, object: &DataObject) -> Option<Estimate> {
         let nodes = self.topology.nodes();
         if nodes.len() < 2 {
@@ -52,7 +52,9 @@ impl EngineState {
             places[self.topology.node_of(aeu).index()].workers += share;
         }
         let dictionaries = vec![None; object.schema.fields().len()];
-        let program = Program::compile(fragment, &object.schema, &dictionaries).ok()?;
+        let Ok(program) = Program::compile(fragment, &object.schema, &dictionaries) else {
+            return Some(Estimate::default());
+        };
         let mut all = Reading::default();
         for place in self.topology.aeus() {
             let statistics = object.partition_statistics(place.aeu);

@@ -79,7 +79,10 @@ pub(crate) async fn explain(
     let mut analyzed = None;
     if analyze {
         let (rows, ran) = exhaust(&plan).await?;
-        analyzed = Some(context.read_bandwidth().await);
+        analyzed = Some(Analyzed {
+            bandwidth: context.read_bandwidth().await,
+            nodes: context.home.nodes().len(),
+        });
         lines.push(format!(
             "planned in {}, ran in {}, {rows} rows",
             Time(planned),
@@ -143,14 +146,19 @@ async fn exhaust(plan: &Plan) -> Result<(usize, Duration), SqlError> {
     Ok((rows, began.elapsed()))
 }
 
-/// What memory delivers, if that is known; of a plan that ran.
-type Analyzed<'a> = Option<Option<&'a ReadBandwidth>>;
+/// Where a plan ran.
+#[derive(Clone, Copy)]
+struct Analyzed<'a> {
+    /// What memory delivers, if that is known.
+    bandwidth: Option<&'a ReadBandwidth>,
+    nodes: usize,
+}
 
 /// The plan as an indented tree; with what each node did, if it ran.
 fn draw(
     node: &dyn ExecutionPlan,
     depth: usize,
-    analyzed: Analyzed<'_>,
+    analyzed: Option<Analyzed<'_>>,
     verbose: bool,
     lines: &mut Vec<String>,
 ) {
@@ -176,12 +184,12 @@ fn draw(
         ));
     }
     lines.push(line);
-    if let Some(bandwidth) = analyzed
+    if let Some(analyzed) = analyzed
         && let Some(report) = node
             .downcast_ref::<FragmentExec>()
             .and_then(FragmentExec::report)
     {
-        phases::draw(&report, bandwidth, &indent, lines);
+        phases::draw(&report, analyzed, &indent, lines);
     }
     for child in node.children() {
         draw(child.as_ref(), depth + 1, analyzed, verbose, lines);

@@ -414,3 +414,38 @@ fn what_was_read_is_held_against_what_memory_delivers() {
         assert!((shown - workers).abs() < 0.2, "{workers} of {plan:#?}");
     });
 }
+
+/// The line of the fragment over `fact`.
+async fn fact_line(session: &Session, sql: &str) -> String {
+    let plan = lines(session, &format!("EXPLAIN {sql}")).await;
+    let line = plan.iter().find(|line| line.contains("table=fact"));
+    line.unwrap_or_else(|| panic!("{plan:#?}")).clone()
+}
+
+#[test]
+fn push_is_shown_where_nothing_can_be_pulled() {
+    with_each_topology(async |session| {
+        tables(session).await;
+        let nodes = "SELECT CAST(count(*) > 1 AS VARCHAR) FROM eris.nodes";
+        let has_several = lines(session, nodes).await == ["true"];
+        let scan = "SELECT sum(v) FROM fact WHERE w < 25";
+        // What is read depends on the build side, of which nothing is known yet.
+        let star = "SELECT v, color FROM fact JOIN dim ON fact.k = dim.k";
+        let shown = [
+            fact_line(session, scan).await,
+            fact_line(session, star).await,
+        ];
+        for line in &shown {
+            assert_eq!(line.ends_with(", push"), !has_several, "{line}");
+        }
+        let by_block = shown[1].ends_with(", push or pull by block");
+        assert_eq!(by_block, has_several, "{shown:?}");
+
+        lines(session, "SET numa_strategy = push").await;
+        let line = fact_line(session, scan).await;
+        assert!(line.ends_with(", push"), "{line}");
+        let ran = lines(session, &format!("EXPLAIN ANALYZE {scan}")).await;
+        let came = |line: &String| line.ends_with("; nothing from other nodes");
+        assert_eq!(ran.iter().any(came), has_several, "{ran:#?}");
+    });
+}

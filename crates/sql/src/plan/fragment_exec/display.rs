@@ -70,7 +70,9 @@ impl FragmentExec {
                 )
             }
             (NumaStrategy::Pull, _) => write!(f, "{separator}pull"),
-            _ => write!(f, "{separator}push"),
+            // An idle AEU of another node asks for each block whether it helps.
+            (NumaStrategy::Auto, Some(_)) => write!(f, "{separator}push or pull by block"),
+            (NumaStrategy::Push, _) | (NumaStrategy::Auto, None) => write!(f, "{separator}push"),
         }
     }
 

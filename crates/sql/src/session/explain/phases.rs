@@ -2,12 +2,14 @@
 //! workers.
 //!
 //! ```text
-//! read 137.1 MiB of 480.2 MiB in 20.1 ms, 7.15 GB/s, 21 % of 33.6 GB/s; 915 chunks, 1 skipped by zone maps
+//! read 137.1 MiB of 480.2 MiB in 20.1 ms, 7.15 GB/s, 21 % of 33.6 GB/s; 915 chunks, 1 skipped by zone maps; …
 //! ├─ lo_partkey in 39844 keys → (p_brand1): 59920516 → 2397812 rows (4.00 %), 128.6 MiB
 //! ├─ lo_suppkey in 4012 keys: 2397812 → 481033 rows (20.1 %), 85.7 MiB
 //! └─ output: 481033 rows → 560 sent, 257.2 MiB
 //!    AEU 0 on node 0: rows_scanned=… read=… 3.58 GB/s, 21 % of 16.9 GB/s …
 //! ```
+//!
+//! On several nodes the first line ends with what came from other nodes.
 //!
 //! The share is that of what the AEUs can read from memory at the same time, as it was measured. What lies in a cache
 //! may come faster.
@@ -15,6 +17,7 @@
 //! Each chunk takes its tests in the order that is best for it, so that a phase may meet more rows than the one before
 //! it left.
 
+use super::Analyzed;
 use crate::plan::time::Time;
 use crate::plan::translate::Named;
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
@@ -27,7 +30,7 @@ use std::time::Duration;
 /// The lines of a report.
 pub(super) fn draw(
     report: &FragmentReport,
-    bandwidth: Option<&ReadBandwidth>,
+    Analyzed { bandwidth, nodes }: Analyzed<'_>,
     indent: &str,
     lines: &mut Vec<String>,
 ) {
@@ -40,7 +43,8 @@ pub(super) fn draw(
         let read = phases.iter().map(|(_, counts)| counts.bytes).sum();
         let busy = report.workers.iter().map(|worker| worker.busy).max();
         let moved = match sum(|worker| worker.bytes_moved) {
-            0 => String::new(),
+            0 if nodes < 2 => String::new(),
+            0 => "; nothing from other nodes".to_owned(),
             bytes => format!("; {} from other nodes", Bytes(bytes)),
         };
         lines.push(format!(
