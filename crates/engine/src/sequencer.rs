@@ -26,10 +26,10 @@
 //! woken by the first commit that is applied after it has looked. If the disk fails, nothing becomes visible any more,
 //! and whoever waits is told.
 //!
-//! No lock is on the way of a short statement. How the parts do without one is said in `eris_atomics`. So are the ways
-//! in which timestamps are drawn. Nobody lives at the home of this sequence: an owner may be busy with a scan, and no
-//! commit shall wait for it. So owners change the word themselves, or by node, whichever costs less here. When the
-//! machine becomes known, the way is changed in use.
+//! No lock of the engine is on the way of a short statement. How the parts do without one is said in `eris_atomics`. So
+//! are the ways in which timestamps are drawn. Nobody lives at the home of this sequence: an owner may be busy with a
+//! scan, and no commit shall wait for it. So owners change the word themselves, or by node, whichever costs less here.
+//! When the machine becomes known, the way is changed in use.
 //!
 //! Why a timestamp is drawn so late: docs/decisions/0003.
 
