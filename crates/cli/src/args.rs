@@ -146,8 +146,8 @@ pub enum Command {
 
     /// Show how a query would be executed on a machine that is not here
     #[command(
-        after_help = "The tables are made here, on as many nodes as that machine has. What is expected follows from its links; \
-                      nothing is measured.\n\n\
+        after_help = "The tables are made here, on as many nodes as that machine has. What is expected follows from its links \
+                      and the speeds of its cores, or usual ones if the profile has none. Nothing is measured.\n\n\
                       Examples:\n  eris plan --machine eris-amd -f load.sql 'SELECT sum(v) FROM t'\n  \
                       eris plan --machine there.toml -f load.sql 'SELECT sum(v) FROM t WHERE day > 5'"
     )]

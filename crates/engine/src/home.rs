@@ -47,7 +47,8 @@ impl Engine {
 
     /// The same of a process that may measure its machine: in the background, when that is first needed, by threads
     /// that give way to all others. What was measured is kept for the next process, in the user's cache directory.
-    /// Until then, and of all other engines, the machine is taken for a usual one.
+    /// Until then, and of all other engines, the machine is taken for a usual one. If the topology has the profile of
+    /// a machine, this is taken for it, and nothing is measured.
     ///
     /// # Errors
     /// As [`Engine::start`].

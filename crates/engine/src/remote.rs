@@ -62,12 +62,15 @@ struct Count {
 impl Remote {
     pub fn new(topology: &Arc<Topology>) -> Self {
         let nodes = topology.nodes().len();
-        let usual = Known::new(topology, None, Speeds::usual());
+        // Of a machine that is given, nothing else is learned.
+        let given = topology.machine().and_then(|machine| machine.speeds());
+        let speeds = given.cloned().unwrap_or_else(Speeds::usual);
+        let known = Known::new(topology, None, speeds);
         Remote {
             topology: Arc::clone(topology),
             nodes,
             links: Links::of(topology),
-            known: ArcSwap::from_pointee(usual),
+            known: ArcSwap::from_pointee(known),
             scans: topology
                 .aeus()
                 .iter()
@@ -77,7 +80,7 @@ impl Remote {
         }
     }
 
-    /// The machine at hand has become known.
+    /// The machine at hand has become known. It is not asked for if another one is given.
     pub fn learn(&self, machine: &Profile) {
         let speeds = machine.speeds().cloned().unwrap_or_else(Speeds::usual);
         let known = Known::new(&self.topology, Some(machine), speeds);

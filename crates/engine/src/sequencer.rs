@@ -41,6 +41,7 @@ use eris_atomics::{
     CommitOrder, Hold, Lock, Sequence, Snapshots, Waiting, Way, cheapest, estimate,
 };
 use eris_home::Newest;
+use eris_machine::best_way;
 use eris_numa::Topology;
 use eris_types::{NodeId, Timestamp};
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -326,13 +327,17 @@ impl Sequencer {
     }
 }
 
-/// How timestamps are drawn until the machine is known: as is best for one whose links are given, else by the
-/// processor, which is best within a node.
+/// How timestamps are drawn until the machine is known: by the processor, which is best within a node. Of a machine
+/// that is given as is best by its draws, or else by its links.
 pub(crate) fn first_way(topology: &Topology) -> Way {
     let Some(machine) = topology.machine() else {
         return Way::Cpu;
     };
     let contenders: Vec<NodeId> = topology.aeus().iter().map(|place| place.node).collect();
+    let speeds = machine.speeds();
+    if let Some(way) = speeds.and_then(|speeds| best_way(speeds, contenders.len())) {
+        return way;
+    }
     let costs = estimate(&contenders, |from, to| machine.link(from, to).nanoseconds);
     let costs = costs.into_iter().filter(|cost| cost.way != Way::Delegated);
     cheapest(&costs.collect::<Vec<_>>())
@@ -341,6 +346,7 @@ pub(crate) fn first_way(topology: &Topology) -> Way {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use eris_numa::{DrawCost, Profile, Speeds};
     use std::sync::atomic::AtomicUsize;
 
     const NODE: NodeId = NodeId(0);
@@ -544,5 +550,26 @@ mod tests {
     fn a_node_draws_by_the_processor() {
         assert_eq!(first_way(&Topology::fake(1, 4)), Way::Cpu);
         assert_eq!(first_way(&Topology::fake(4, 2)), Way::Cpu);
+    }
+
+    #[test]
+    fn the_draws_of_a_given_machine_say_how_numbers_are_drawn() {
+        let way = |cpu: f64, hierarchical: f64| {
+            let draw = |way: Way, nanoseconds| DrawCost {
+                way: way.name().to_owned(),
+                threads: 8,
+                nanoseconds,
+            };
+            let speeds = Speeds {
+                draws: vec![draw(Way::Cpu, cpu), draw(Way::Hierarchical, hierarchical)],
+                ..Speeds::usual()
+            };
+            let machine = Profile::known("eris-intel").unwrap().with_speeds(speeds);
+            first_way(&Topology::fake(4, 2).planned_as(Arc::new(machine)).unwrap())
+        };
+        assert_eq!(
+            [way(90.0, 20.0), way(20.0, 90.0)],
+            [Way::Hierarchical, Way::Cpu]
+        );
     }
 }

@@ -9,7 +9,7 @@ use common::{fragment, insert, rows, schema};
 use eris_engine::{Engine, Partitioning, Settings};
 use eris_fragment::*;
 use eris_home::{Home, TrafficKind};
-use eris_numa::{HugePages, Profile, Topology};
+use eris_numa::{HugePages, Profile, ScanKernel, ScanSpeed, Speeds, Topology};
 use eris_types::{AeuId, ObjectId};
 use futures::StreamExt;
 use futures::executor::block_on;
@@ -179,4 +179,27 @@ fn chunks_of_other_nodes_are_copied_and_counted() {
         }
     }
     panic!("nobody has helped in 100 scans");
+}
+
+#[test]
+fn estimates_go_by_the_speeds_of_a_given_machine() {
+    let pushed = |gigabytes_per_second| {
+        let scan = ScanSpeed {
+            kernel: ScanKernel::Compare,
+            bits: 8,
+            gigabytes_per_second,
+        };
+        let speeds = Speeds {
+            scans: vec![scan],
+            ..Speeds::usual()
+        };
+        let machine = Profile::known("eris-intel").unwrap().with_speeds(speeds);
+        let topology = Topology::fake(2, 1).planned_as(Arc::new(machine));
+        let engine = engine(topology.unwrap());
+        let object = filled(&engine);
+        let fragment = filtered(&engine, object, NumaStrategy::Push, names());
+        engine.estimate(&fragment).unwrap().pushed
+    };
+    let ratio = pushed(0.01) / pushed(10.0);
+    assert!((900.0..1100.0).contains(&ratio), "{ratio}");
 }

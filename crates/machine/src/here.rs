@@ -37,16 +37,23 @@ enum State {
 
 impl Here {
     /// Of which nothing is known. When that changes, `learned` is called with it, once, by a thread of its own.
+    ///
+    /// If the topology has the profile of a machine, this one is known, and nothing is ever measured.
     pub fn new(
         topology: Arc<Topology>,
         memory: Memory,
         learned: impl Fn(&Profile) + Send + Sync + 'static,
     ) -> Self {
+        let given = topology.machine().cloned();
+        let state = match &given {
+            Some(_) => State::Begun,
+            None => State::Fixed,
+        };
         Here {
             topology,
             memory,
-            known: ArcSwapOption::empty(),
-            state: AtomicU8::new(State::Fixed as u8),
+            known: ArcSwapOption::new(given),
+            state: AtomicU8::new(state as u8),
             learned: Box::new(learned),
         }
     }
@@ -156,6 +163,18 @@ mod tests {
         here.need();
         assert_eq!(here.profile(), None);
         assert_eq!(here.speeds(), Speeds::usual());
+    }
+
+    #[test]
+    fn a_machine_that_is_given_is_not_measured() {
+        let given = Arc::new(Profile::known("eris-intel").unwrap());
+        let topology = Topology::fake(2, 1).planned_as(Arc::clone(&given));
+        let topology = Arc::new(topology.unwrap());
+        let memory = Memory::new(&topology, HugePages::Never, Some(1 << 20)).unwrap();
+        let here = Arc::new(Here::new(topology, memory, |_| {}));
+        assert_eq!(here.profile(), Some(given));
+        here.allow();
+        assert!(!here.begin(), "nobody may measure");
     }
 
     #[test]

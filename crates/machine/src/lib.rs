@@ -6,6 +6,8 @@
 //!  until then, and where nobody is allowed to measure: what is usual
 //! ```
 //!
+//! A machine that is given (`ERIS_MACHINE`) is known from the start. Then nothing is measured.
+//!
 //! A [`Profile`](eris_numa::Profile) says what lies between nodes, and what a core does:
 //!
 //! | number | measured how |
