@@ -37,6 +37,9 @@ from common.random_tables import make_rewritten, make_table, make_view
 LARGE = [0, 1, 65_535, 65_536, 65_537, 200_000]
 SMALL = [0, 1, 2, 100, 1_023, 1_024, 1_025, 5_000]
 
+# Who scans the chunks of a node, where there are several; each round takes one of them.
+STRATEGIES = ["auto", "pull", "push"]
+
 
 def main():
     options = rounds.parser(__doc__, "ERIS_ORACLE_ROUNDS", len(LARGE), "tables")
@@ -54,6 +57,7 @@ def play_round(binary, seed, topologies, options):
     source = random.Random(seed)
     # Drawn apart, so that the tables and queries of a seed are the same on every list of topologies.
     topology = random.Random(f"topology {seed}").choice(topologies)
+    strategy = STRATEGIES[seed % len(STRATEGIES)]
     begin = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="eris-differential-") as scratch:
         tables = [
@@ -100,6 +104,8 @@ def play_round(binary, seed, topologies, options):
             expected.append(oracle.execute(query.sql).fetchall())
         if options.keep:
             keep(options.keep, seed, scratch, setup, queries)
+        # Not DuckDB's, so that it is in no script that is kept.
+        setup.insert(0, f"SET numa_strategy = {strategy}")
         outcomes = run_statements(binary, setup, [query.sql for query in queries], topology, options.timeout)
 
     failures = 0
@@ -110,12 +116,12 @@ def play_round(binary, seed, topologies, options):
             report = difference(rows, outcome, query.order)
         if report:
             failures += 1
-            print(f"\nseed {seed} on {topology}: {report[0]}", *report[1:], query.sql, sep="\n")
+            print(f"\nseed {seed} on {topology}, {strategy}: {report[0]}", *report[1:], query.sql, sep="\n")
     sizes = ", ".join(f"{table.name} {table.rows:,}" for table in tables)
     empty = sum(not rows for rows in expected)
     seconds = time.monotonic() - begin
     agreed = len(queries) - failures
-    print(f"seed {seed} on {topology}: {agreed} of {len(queries)} agree ({empty} empty); rows {sizes} ({seconds:.1f} s)")
+    print(f"seed {seed} on {topology}, {strategy}: {agreed} of {len(queries)} agree ({empty} empty); rows {sizes} ({seconds:.1f} s)")
     return failures
 
 
