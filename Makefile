@@ -229,7 +229,7 @@ nightly: cargo ## the long version: 10,000 seeds, ten minutes of torture, Miri, 
 
 .PHONY: rivals bench-machine bench-route bench-index bench-misses bench-balance bench-moves bench-statement bench-keys bench-atomics bench-placement bench-copy bench-flush bench-chunk-files bench-durability bench-busy bench-sharing bench-tasks bench-blink bench-pushpull bench-scan bench-chunk bench-together bench-ssb bench-python bench-record
 bench-machine: build ## bandwidths and latencies of this machine
-	$(ERIS) machine
+	$(ERIS) machine --measure
 
 rivals: cargo ## build what Eris's indexes are compared with, which no other recipe builds
 	CARGO_TARGET_DIR=$(ERIS_CACHE)/target-rivals cargo build --release --manifest-path bench/rivals/Cargo.toml
@@ -312,7 +312,7 @@ bench-python: build wheel $(PYTHON_VENV)/.ready ## the Python module beside Duck
 
 bench-record: build rivals ## run all without a peer and keep the raw numbers in bench/results/<date>-<machine>/
 	mkdir -p $(RESULTS)
-	$(ERIS) machine --json > $(RESULTS)/machine.json
+	$(ERIS) machine --measure --json > $(RESULTS)/machine.json
 	$(ERIS) bench route --json > $(RESULTS)/route.json
 	$(ERIS) bench index --rivals $(RIVALS) --json > $(RESULTS)/index.json
 	$(ERIS) bench statement --json > $(RESULTS)/statement.json

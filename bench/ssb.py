@@ -14,7 +14,7 @@ as `framing_ms`, not subtracted); the others, in process, from the call to the c
 
 If not all peers fit into the memory together, they are measured in groups, eris in each, and each peer is compared with
 eris in its group. Beside the peers stands the limit of the machine (peers/limit.py): the fewest bytes that a query has to
-read, at the bandwidth that `eris machine` measures right before. Its bytes are computed once and kept beside the data.
+read, at the bandwidth that `eris machine --measure` finds right before. Its bytes are computed once and kept beside the data.
 
 The table goes to standard output, all numbers to bench/results/<date>-<machine>.json, one entry per scale, and a figure
 beside it. Exit status: 0 all results agree, 1 some do not or an engine failed, 2 the command line is wrong.
@@ -55,7 +55,8 @@ def main():
     bytes_of = limit.cached(connection, options.data, queries, say)
     domains = literals.read_domains(connection)
     connection.close()
-    machine = subprocess.run([binary, "machine", "--json"], capture_output=True, text=True, check=True).stdout
+    measured = [binary, "machine", "--measure", "--json"]
+    machine = subprocess.run(measured, capture_output=True, text=True, check=True).stdout
     bandwidth = limit.bandwidth(json.loads(machine))
     rounds = [texts(queries, domains, options.seed, number) for number in range(options.rounds)]
 

@@ -1,9 +1,11 @@
 //! The machine that numbers were measured on, and what its memory can deliver: `eris machine`.
 
 mod given;
+mod kept;
 mod speeds;
 
 pub use given::GivenMachine;
+pub use kept::KeptMachine;
 
 use crate::report::{BenchReport, Machine, align, digits};
 use eris_machine::{Identity, Measuring, processor};

@@ -135,11 +135,12 @@ impl Statements {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Show nodes, cores, distances, caches and page sizes, and measure the memory
+    /// Show nodes, cores, distances, caches and page sizes, and what memory and cores can do
     #[command(
-        after_help = "ERIS_MACHINE gives the profile of another machine, which is shown instead: a file, or eris-intel, \
+        after_help = "What was measured of this machine before is shown, and how long ago that was. It is measured if nothing is \
+                      kept.\n\nERIS_MACHINE gives the profile of another machine, which is shown instead: a file, or eris-intel, \
                       eris-amd or eris-sgi, the machines of the ERIS paper.\n\nExamples:\n  eris machine\n  \
-                      eris machine --json | jq .nodes\n  eris machine --save here.toml\n  \
+                      eris machine --measure\n  eris machine --json | jq .machine\n  eris machine --save here.toml\n  \
                       ERIS_MACHINE=eris-amd eris machine"
     )]
     Machine(MachineCommand),
@@ -196,6 +197,10 @@ pub struct MachineCommand {
     /// Keep bandwidth and latency of each pair of nodes as a profile (TOML)
     #[arg(long, value_name = "FILE")]
     pub save: Option<PathBuf>,
+
+    /// Measure it now, whatever is kept
+    #[arg(long)]
+    pub measure: bool,
 
     #[command(flatten)]
     pub output: JsonFlag,

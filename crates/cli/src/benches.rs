@@ -12,7 +12,7 @@ use eris_bench::busy::{self, BusyBenchError, BusyOptions};
 use eris_bench::commit::{self, CommitBenchError, CommitOptions};
 use eris_bench::copy::{self, CopyBenchError, CopyOptions};
 use eris_bench::index::{self, IndexBenchError, IndexOptions, IndexPart};
-use eris_bench::machine::{self, GivenMachine, MachineError};
+use eris_bench::machine::{self, GivenMachine, KeptMachine, MachineError};
 use eris_bench::placement::{self, PlacementBenchError, PlacementOptions};
 use eris_bench::pushpull::{self, PushPullOptions};
 use eris_bench::report::BenchReport;
@@ -57,6 +57,9 @@ pub enum BenchError {
     /// A profile is given that is none.
     #[error(transparent)]
     Profile(#[from] ProfileError),
+    /// A profile is given, and this machine shall be measured.
+    #[error("ERIS_MACHINE gives another machine, so nothing is measured: unset it for --measure")]
+    GivenMeasured,
     /// The profile cannot be kept.
     #[error("cannot write the profile {file}: {source}", file = file.display())]
     Save {
@@ -107,12 +110,30 @@ impl BenchError {
 /// `eris machine`.
 pub fn machine(topology: &Topology, command: &MachineCommand) -> Result<(), BenchError> {
     let json = command.output.json;
-    let profile = match Profile::given()? {
-        Some(given) => {
+    let given = Profile::given()?;
+    if given.is_some() && command.measure {
+        return Err(BenchError::GivenMeasured);
+    }
+    let kept = match command.measure {
+        true => None,
+        false => kept(topology),
+    };
+    let profile = match (given, kept) {
+        (Some(given), _) => {
             GivenMachine(given.clone()).print(json)?;
             given
         }
-        None => {
+        (None, Some(kept)) => {
+            kept.print(json)?;
+            let told = "eris machine --measure measures anew";
+            match json {
+                // Programs get the numbers alone.
+                true => eprintln!("{}; {told}", kept.told()),
+                false => println!("\n{told}"),
+            }
+            kept.profile
+        }
+        (None, None) => {
             let before = are_free(topology);
             let report = machine::run(topology, HugePages::Auto, &Default::default())?;
             report.print(json)?;
@@ -135,6 +156,17 @@ pub fn machine(topology: &Topology, command: &MachineCommand) -> Result<(), Benc
     Ok(())
 }
 
+/// What was measured before, if it is kept.
+fn kept(topology: &Topology) -> Option<KeptMachine> {
+    let kept = Kept::of_user(topology)?;
+    Some(KeptMachine {
+        topology: topology.clone(),
+        profile: kept.load()?,
+        file: kept.file().to_owned(),
+        age: kept.age(),
+    })
+}
+
 /// Keeps what was measured for the engines of this user.
 fn keep(topology: &Topology, profile: &Profile, json: bool) {
     let Some(kept) = Kept::of_user(topology) else {
@@ -142,7 +174,7 @@ fn keep(topology: &Topology, profile: &Profile, json: bool) {
     };
     match kept.store(profile) {
         Ok(()) if json => {}
-        Ok(()) => println!("\nkept in {}", kept.file().display()),
+        Ok(()) => println!("\nmeasured now, kept in {}", kept.file().display()),
         Err(error) => eprintln!("{error}"),
     }
 }

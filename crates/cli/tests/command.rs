@@ -1,5 +1,7 @@
 //! The command as its users meet it: output, errors, exit status, signals, closed pipes.
 
+use eris_machine::{Identity, Kept};
+use eris_numa::{Profile, Topology};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
@@ -577,6 +579,39 @@ fn another_machine_s_links_are_told_and_shown() {
         let error = failure(&output, 1);
         assert!(error.contains(says), "{error}");
     }
+}
+
+#[test]
+fn what_is_kept_of_this_machine_is_shown_and_not_measured_anew() {
+    let caches = tempfile::tempdir().expect("a place for files");
+    let topology = Topology::described("2x1").expect("two nodes");
+    let kept = Kept::within(&caches.path().join("eris"), &topology);
+    let profile = Profile::known("eris-intel").expect("it comes along");
+    let profile = profile.with_source(Identity::here(&topology).source());
+    kept.store(&profile).expect("written");
+    let machine = |arguments: &[&str]| {
+        let mut command = eris(&[&["machine"], arguments].concat());
+        command.env("XDG_CACHE_HOME", caches.path());
+        command
+    };
+    let output = machine(&[]).output().expect("eris starts");
+    let shown = stdout(&output);
+    for says in ["seconds ago, kept in", "1 hop QPI  10.7  193", "--measure"] {
+        assert!(shown.contains(says), "{says}: {shown}");
+    }
+    let output = machine(&["--json"]).output().expect("eris starts");
+    let report: serde_json::Value = serde_json::from_str(stdout(&output)).expect("JSON");
+    assert_eq!(report["rows"][2]["value"], 10.7);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("seconds ago"));
+    let mut given = machine(&["--measure"]);
+    let error = failure(
+        &given
+            .env("ERIS_MACHINE", "eris-intel")
+            .output()
+            .expect("eris starts"),
+        1,
+    );
+    assert!(error.contains("nothing is measured"), "{error}");
 }
 
 #[test]

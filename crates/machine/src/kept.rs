@@ -11,6 +11,7 @@
 use eris_numa::{Profile, ProfileError, Topology};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// What a profile is of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,6 +105,12 @@ impl Kept {
         read.ok().filter(|profile| profile.source == self.source)
     }
 
+    /// How long ago the file was written; `None` if that is not known.
+    pub fn age(&self) -> Option<Duration> {
+        let written = std::fs::metadata(&self.file).and_then(|file| file.modified());
+        written.ok()?.elapsed().ok()
+    }
+
     /// Keeps a profile. Whoever reads meanwhile sees the one before, or this one.
     ///
     /// # Errors
@@ -152,6 +159,7 @@ mod tests {
             .with_source(Identity::here(&topology).source());
         kept.store(&here).unwrap();
         assert_eq!(kept.load(), Some(here));
+        assert!(kept.age().is_some_and(|age| age < Duration::from_secs(60)));
         kept.store(&profile).unwrap();
         assert_eq!(kept.load(), None, "of another machine");
         std::fs::write(kept.file(), "name = 1").unwrap();

@@ -40,6 +40,17 @@ impl fmt::Display for GivenMachine {
         writeln!(f, "source     {}", profile.source)?;
         let (nodes, aeus) = (profile.nodes(), profile.aeus_per_node);
         writeln!(f, "topology   {nodes}x{aeus}\n")?;
+        write!(f, "{}", Numbers(profile))
+    }
+}
+
+/// The numbers of a profile as tables.
+pub(super) struct Numbers<'a>(pub &'a Profile);
+
+impl fmt::Display for Numbers<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let profile = self.0;
+        let nodes = profile.nodes();
         let title = ["", "link", "GB/s", "ns", "pairs"].map(String::from);
         let mut lines = vec![title.to_vec()];
         let links = profile.links().iter().zip(profile.pairs_by_link());
