@@ -8,9 +8,13 @@
 //!
 //! With sharing and without take turns, and their answers are compared. The limit of counts over one column: its bytes
 //! come from memory once, as fast as all AEUs together read, and each statement compares them, as fast as that is in a
-//! cache.
+//! cache. Of counts over columns of several widths it is the sum of the times of these passes, one for each width.
+//!
+//! Behind these come the queries of the Star Schema Benchmark: eight sessions that ask all of them at the same time,
+//! each from another one on, beside one session that asks as many.
 
 use crate::report::BenchReport;
+use crate::ssb::{self, SsbError, SsbSource};
 use eris_engine::{Engine, Settings};
 use eris_kernels::{Isa, MASK_WORDS, VECTOR, pack};
 use eris_numa::Memory;
@@ -19,17 +23,20 @@ use eris_sql::{Database, Outcome, Session, SqlError};
 use futures::executor::block_on;
 use serde_json::json;
 use std::hint::black_box;
+use std::io;
 use std::sync::Barrier;
 use std::thread;
 use std::time::Instant;
 
 /// What to measure.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct SharingOptions {
     /// Rows of the table.
     pub rows: u64,
     /// Timed runs of each case, interleaved.
     pub runs: usize,
+    /// The tables of the Star Schema Benchmark.
+    pub ssb: SsbSource,
 }
 
 /// Why sharing could not be measured.
@@ -38,6 +45,12 @@ pub enum SharingBenchError {
     /// A statement failed.
     #[error(transparent)]
     Sql(#[from] SqlError),
+    /// The Star Schema Benchmark could not be loaded, or a query of it failed.
+    #[error(transparent)]
+    Ssb(#[from] SsbError),
+    /// There is no timer, by which memory is looked at.
+    #[error("cannot start: {0}")]
+    Runtime(io::Error),
     /// Two ways have two answers.
     #[error("{statement} yields {shared} with sharing and {alone} without")]
     WrongAnswer {
@@ -53,6 +66,9 @@ pub enum SharingBenchError {
 /// Sessions at a time.
 const SESSIONS: [usize; 5] = [1, 2, 4, 8, 16];
 
+/// Sessions that ask the queries of the Star Schema Benchmark.
+const SSB_SESSIONS: usize = 8;
+
 /// Statements of a session in a run.
 const STATEMENTS: usize = 4;
 
@@ -61,20 +77,20 @@ struct Case {
     name: &'static str,
     /// By session: the statement.
     statement: fn(usize) -> String,
-    /// Bits of the one column that is counted by; `None`: there are several, or more is done.
-    width: Option<u8>,
+    /// Bits of the column that is counted by, of sessions in turn; none if more is done.
+    widths: &'static [u8],
 }
 
 const CASES: [Case; 5] = [
     Case {
         name: "counts, 4 bits",
         statement: narrow,
-        width: Some(4),
+        widths: &[4],
     },
     Case {
         name: "counts, 63 bits",
         statement: wide,
-        width: Some(63),
+        widths: &[63],
     },
     Case {
         name: "counts, 4 or 63 bits",
@@ -82,7 +98,7 @@ const CASES: [Case; 5] = [
             0 => narrow(session),
             _ => wide(session),
         },
-        width: None,
+        widths: &[4, 63],
     },
     Case {
         name: "sums of 63 bits, filters of 4",
@@ -92,7 +108,7 @@ const CASES: [Case; 5] = [
                 4 + session % 8
             )
         },
-        width: None,
+        widths: &[],
     },
     Case {
         name: "groups",
@@ -102,7 +118,7 @@ const CASES: [Case; 5] = [
                 bound(session)
             )
         },
-        width: None,
+        widths: &[],
     },
 ];
 
@@ -147,19 +163,42 @@ pub fn run(settings: Settings, options: SharingOptions) -> Result<BenchReport, S
             let bench = CaseBench {
                 case: &case,
                 sessions,
-                options,
+                options: &options,
             };
-            let limit = (case.width).map(|width| limits.rows(width, sessions, aeus) / 1e6);
-            bench.measure(&database, limit, &mut report)?;
+            let limit = limits.rows(case.widths, sessions, aeus);
+            bench.measure(&database, limit.map(|rows| rows / 1e6), &mut report)?;
         }
     }
+    block_on(database.session().execute("DROP TABLE shared"))?;
+    ssb_queries(&database, &options, &mut report)?;
     Ok(report)
+}
+
+/// The queries of the Star Schema Benchmark.
+fn ssb_queries(
+    database: &Database,
+    options: &SharingOptions,
+    report: &mut BenchReport,
+) -> Result<(), SharingBenchError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .map_err(SharingBenchError::Runtime)?;
+    let how = (SSB_SESSIONS, options.runs);
+    let runs = runtime.block_on(ssb::beside_one(database, &options.ssb, how))?;
+    for (sharing, runs) in ["on", "off"].into_iter().zip(runs) {
+        for (sessions, each) in [(1, runs.alone), (runs.sessions, runs.together)] {
+            let params = [("sessions", json!(sessions)), ("sharing", json!(sharing))];
+            report.row("SSB queries", params, "queries/s", each, None);
+        }
+    }
+    Ok(())
 }
 
 struct CaseBench<'a> {
     case: &'a Case,
     sessions: usize,
-    options: SharingOptions,
+    options: &'a SharingOptions,
 }
 
 impl CaseBench<'_> {
@@ -240,7 +279,7 @@ fn ask(session: &Session, statement: &str) -> Result<String, SqlError> {
     }
 }
 
-/// What limits counts over one column.
+/// What limits counts.
 struct Limits {
     /// Bytes that all AEUs read per second.
     read: f64,
@@ -261,14 +300,23 @@ impl Limits {
         }
     }
 
-    /// Rows that so many statements look at per second.
-    fn rows(&self, width: u8, statements: usize, aeus: usize) -> f64 {
-        let bytes = f64::from(width) / 8.0;
+    /// Rows that so many statements look at per second, which count by columns of these widths in turn. `None` if there
+    /// are no widths.
+    fn rows(&self, widths: &[u8], statements: usize, aeus: usize) -> Option<f64> {
         let cores = thread::available_parallelism()
             .map_or(1, usize::from)
             .min(aeus);
-        let compares = compare_seconds(width) * statements as f64 / cores as f64;
-        statements as f64 / (bytes / self.read + compares)
+        // Seconds of a row: each column comes once, and its statements compare it.
+        let pass = |(first, width): (usize, &u8)| {
+            let sharers = statements.saturating_sub(first).div_ceil(widths.len());
+            if sharers == 0 {
+                return 0.0;
+            }
+            let compares = compare_seconds(*width) * sharers as f64 / cores as f64;
+            f64::from(*width) / 8.0 / self.read + compares
+        };
+        let seconds: f64 = widths.iter().enumerate().map(pass).sum();
+        (!widths.is_empty()).then(|| statements as f64 / seconds)
     }
 }
 
@@ -294,4 +342,25 @@ fn compare_seconds(width: u8) -> f64 {
         began.elapsed().as_secs_f64()
     });
     best.fold(f64::MAX, f64::min) / (TIMES * VECTORS * VECTOR) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passes_of_several_widths_come_one_after_the_other() {
+        // So little is read that comparing takes no time beside it.
+        let limits = Limits { read: 1e4 };
+        let seconds = |widths: &[u8], statements: usize| {
+            let rows = limits.rows(widths, statements, 2).unwrap();
+            statements as f64 / rows * limits.read
+        };
+        let is = |found: f64, expected: f64| assert!((found / expected - 1.0).abs() < 0.01);
+        is(seconds(&[63], 8), 63.0 / 8.0);
+        is(seconds(&[4, 63], 8), 67.0 / 8.0);
+        // One statement has one width.
+        is(seconds(&[4, 63], 1), 0.5);
+        assert_eq!(limits.rows(&[], 8, 2), None);
+    }
 }

@@ -23,6 +23,7 @@ pub use error::SsbError;
 pub use load::SsbSource;
 pub(crate) use load::load;
 pub use result::{AeuWork, QueryRun, SsbRun};
+use sessions::Rounds;
 pub use sessions::SessionsRun;
 
 use answer::{answer, failed};
@@ -97,12 +98,51 @@ pub async fn run(database: &Database, options: &SsbOptions) -> Result<SsbRun, Ss
         bar.set_length((options.queries.len() * 2 * options.runs * options.sessions) as u64);
         bar.reset();
         bar.set_message(format!("{} sessions", options.sessions));
-        let of = (options.sessions, options.runs);
+        let of = Rounds {
+            sessions: options.sessions,
+            rounds: options.runs,
+            sharing: true,
+        };
         let run = sessions::run(database, &options.queries, &answers, of, &bar).await?;
         result.sessions = Some(run);
     }
     bar.finish_and_clear();
     Ok(result)
+}
+
+/// Loads the tables, and has all queries asked by so many sessions at a time beside one, so often: with shared scans,
+/// and without. All answers are compared.
+///
+/// # Errors
+/// As [`run`].
+pub(crate) async fn beside_one(
+    database: &Database,
+    source: &SsbSource,
+    (sessions, rounds): (usize, usize),
+) -> Result<[SessionsRun; 2], SsbError> {
+    let session = database.session();
+    load(&session, source).await?;
+    let queries = eris_ssb::queries();
+    let mut answers = Vec::with_capacity(queries.len());
+    for query in queries {
+        let answer = answer(&session, query.sql).await;
+        answers.push(answer.map_err(|source| failed(query, source))?);
+    }
+    database.finished().await;
+    let mut shared = SessionsRun::new(sessions);
+    let mut alone = SessionsRun::new(sessions);
+    for _ in 0..rounds {
+        for (run, sharing) in [(&mut shared, true), (&mut alone, false)] {
+            let bar = ProgressBar::hidden();
+            let round = Rounds {
+                sessions,
+                rounds: 1,
+                sharing,
+            };
+            run.add(sessions::run(database, queries, &answers, round, &bar).await?);
+        }
+    }
+    Ok([shared, alone])
 }
 
 /// What each worker has done so far.

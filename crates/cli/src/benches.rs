@@ -235,13 +235,7 @@ pub fn run(settings: Settings, bench: &BenchCommand, runtime: &Runtime) -> Resul
             };
             (busy::run(settings, options)?, output)
         }
-        BenchCommand::Sharing(BenchSharing { rows, output }) => {
-            let options = SharingOptions {
-                rows: *rows,
-                runs: RUNS,
-            };
-            (sharing::run(settings, options)?, output)
-        }
+        BenchCommand::Sharing(bench) => (sharing(settings, bench)?, &bench.output),
         BenchCommand::Blink(bench) => (blink(&settings, bench)?, &bench.output),
         BenchCommand::Index(bench) => (index(&settings, bench)?, &bench.output),
         BenchCommand::Statement(BenchStatement { rows, keys, output }) => {
@@ -299,17 +293,32 @@ fn atomics(topology: &Topology, bench: &BenchAtomics) -> Result<BenchReport, Ben
     Ok(report)
 }
 
+/// `eris bench sharing`.
+fn sharing(settings: Settings, bench: &BenchSharing) -> Result<BenchReport, BenchError> {
+    let options = SharingOptions {
+        rows: bench.rows,
+        runs: RUNS,
+        ssb: ssb_source(bench.scale, bench.data.as_ref())?,
+    };
+    Ok(sharing::run(settings, options)?)
+}
+
+/// Where the tables of the Star Schema Benchmark come from.
+fn ssb_source(scale: f64, data: Option<&PathBuf>) -> Result<SsbSource, BenchError> {
+    Ok(SsbSource {
+        scale: Scale::new(scale)?,
+        data: data.cloned(),
+        cache: places::cache().unwrap_or_else(std::env::temp_dir),
+    })
+}
+
 /// `eris bench commit`.
 fn commit(settings: &Settings, bench: &BenchCommit) -> Result<BenchReport, BenchError> {
     let options = CommitOptions {
         directory: bench.dir.clone().unwrap_or_else(std::env::temp_dir),
         rounds: bench.rounds as usize,
         time: Duration::from_secs_f64(bench.seconds),
-        source: SsbSource {
-            scale: Scale::new(bench.scale)?,
-            data: bench.data.clone(),
-            cache: places::cache().unwrap_or_else(std::env::temp_dir),
-        },
+        source: ssb_source(bench.scale, bench.data.as_ref())?,
     };
     Ok(commit::run(settings, &options)?)
 }

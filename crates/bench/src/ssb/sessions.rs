@@ -36,23 +36,42 @@ pub struct SessionsRun {
     pub peak_bytes: [u64; 2],
 }
 
+/// How sessions ask.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rounds {
+    /// How many at a time.
+    pub sessions: usize,
+    /// How often.
+    pub rounds: usize,
+    /// Whether their scans are shared.
+    pub sharing: bool,
+}
+
 /// Interleaved rounds of either. `expected` are the queries' answers, which have to come again.
 pub(super) async fn run(
     database: &Database,
     queries: &[Query],
     expected: &[Sample],
-    (sessions, rounds): (usize, usize),
+    Rounds {
+        sessions,
+        rounds,
+        sharing,
+    }: Rounds,
     bar: &ProgressBar,
 ) -> Result<SessionsRun, SsbError> {
-    let mut run = SessionsRun {
-        sessions,
-        alone: Vec::new(),
-        together: Vec::new(),
-        peak_bytes: [0; 2],
-    };
+    let mut run = SessionsRun::new(sessions);
     let rows = expected.iter().map(rows_of);
     let rows: Vec<Vec<OwnedRow>> = rows.collect();
     let all: Vec<Session> = (0..sessions).map(|_| database.session()).collect();
+    // Otherwise they are as those of any user.
+    for session in all.iter().filter(|_| !sharing) {
+        let off = "SET scan_sharing = off";
+        let set = session.execute(off).await;
+        set.map_err(|source| SsbError::Statement {
+            what: off.to_owned(),
+            source,
+        })?;
+    }
     let asked = (sessions * queries.len()) as f64;
     for _ in 0..rounds {
         let begun = Instant::now();
@@ -147,6 +166,24 @@ async fn watched(
 }
 
 impl SessionsRun {
+    /// Of which nothing is known.
+    pub(super) fn new(sessions: usize) -> Self {
+        SessionsRun {
+            sessions,
+            alone: Vec::new(),
+            together: Vec::new(),
+            peak_bytes: [0; 2],
+        }
+    }
+
+    /// Takes the rounds of another one.
+    pub(super) fn add(&mut self, other: SessionsRun) {
+        self.alone.extend(other.alone);
+        self.together.extend(other.together);
+        let peaks = self.peak_bytes.iter_mut().zip(other.peak_bytes);
+        peaks.for_each(|(most, bytes)| *most = bytes.max(*most));
+    }
+
     /// Writes what a person wants to read of it.
     pub(super) fn write_summary(&self, out: &mut impl Write) -> io::Result<()> {
         let [alone, together] = [&self.alone, &self.together].map(|runs| median(runs));

@@ -52,7 +52,8 @@ pub enum BenchCommand {
 
     /// Statements of several sessions that scan one table at the same time, with scan sharing and without
     #[command(
-        after_help = "Examples:\n  eris bench sharing\n  eris bench sharing --rows 100000000 --json"
+        after_help = "The queries of the Star Schema Benchmark come last: eight sessions beside one.\n\n\
+                      Examples:\n  eris bench sharing\n  eris bench sharing --rows 100000000 --scale 10 --json"
     )]
     Sharing(BenchSharing),
 
@@ -362,6 +363,15 @@ pub struct BenchSharing {
     /// Rows of the table
     #[arg(long, default_value_t = 30_000_000, value_parser = clap::value_parser!(u64).range(1000..=1 << 32))]
     pub rows: u64,
+
+    /// Scale factor of the Star Schema Benchmark's tables: 1 is six million fact rows
+    #[arg(long, default_value_t = 1.0, value_parser = scale)]
+    pub scale: f64,
+
+    /// Read these tables' .parquet or .tbl files from here [default: generate them, and keep them in the cache
+    /// directory]
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
 
     #[command(flatten)]
     pub output: JsonFlag,
