@@ -11,9 +11,11 @@
 //! core copies more slowly. Beside each time stands the one that the cost model predicts. It knows the link, and how
 //! fast the operation is where the column lies. That is measured for two other shares of the records, in turns with the
 //! ways, and is taken to be on the line through both. So a local time says only how straight that line is; push and
-//! pull say what the model does with it. With `--over nodes` the column lies in several places.
+//! pull say what the model does with it. With `--over nodes` the column lies in several places. There a query of two
+//! parts is measured, too.
 
 mod nodes;
+mod query;
 mod task;
 
 use crate::report::BenchReport;
@@ -165,7 +167,10 @@ pub fn run(topology: &Topology, options: PushPullOptions) -> BenchReport {
     };
     let mut report = BenchReport::new("pushpull", topology);
     match options.over_nodes {
-        true => nodes::measure(&setting, runs, &mut report),
+        true => {
+            nodes::measure(&setting, runs, &mut report);
+            query::measure(&setting, runs, &mut report);
+        }
         false => one_owner(&setting, runs, &mut report),
     }
     report
@@ -410,7 +415,7 @@ mod tests {
             ..options
         };
         let report = run(&Topology::fake(2, 1), over_nodes);
-        assert_eq!(report.rows.len(), 3 * (6 + 5));
+        assert_eq!(report.rows.len(), 3 * (6 + 5) + 3 * 2 + 3);
         assert!(report.rows.iter().all(|row| row.value > 0.0), "{report:?}");
     }
 }

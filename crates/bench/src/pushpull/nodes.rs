@@ -17,7 +17,7 @@ use super::task::{
 };
 use super::{Setting, carry, whole};
 use crate::report::BenchReport;
-use eris_cost::{Operation, choose, pull, push};
+use eris_cost::{Cost, Operation, Strategy, choose, pull, push};
 use eris_numa::PacedLink;
 use serde_json::json;
 
@@ -35,11 +35,20 @@ const BESIDE: [f64; 2] = [0.3, 0.7];
 const MERGED_OWNERS: usize = 3;
 
 /// An operation over several owners.
-struct Case<'a> {
-    column: &'a [i64],
-    link: &'a PacedLink,
-    task: Task,
-    owners: usize,
+pub(super) struct Case<'a> {
+    pub column: &'a [i64],
+    pub link: &'a PacedLink,
+    pub task: Task,
+    pub owners: usize,
+}
+
+/// What a case came to.
+pub(super) struct Outcome {
+    /// What the model chooses.
+    pub chosen: Strategy,
+    /// Of push and of pull: what the model predicts, and the milliseconds that were measured.
+    pub predicted: [Cost; 2],
+    pub times: [Vec<f64>; 2],
 }
 
 /// Both figures.
@@ -115,7 +124,7 @@ pub(super) fn measure(setting: &Setting<'_>, runs: usize, report: &mut BenchRepo
 
 /// What was measured of a case.
 #[derive(Default)]
-struct Samples {
+pub(super) struct Samples {
     /// Milliseconds of push and of pull.
     push: Vec<f64>,
     pull: Vec<f64>,
@@ -124,7 +133,8 @@ struct Samples {
 }
 
 impl Samples {
-    fn report(
+    /// Adds rows of both ways, and of the one that the model chooses.
+    pub(super) fn report(
         self,
         (name, varied): (&str, (&'static str, serde_json::Value)),
         setting: &Setting<'_>,
@@ -132,17 +142,21 @@ impl Samples {
         operation: &Operation,
         known: f64,
         report: &mut BenchReport,
-    ) {
+    ) -> Outcome {
         let places = setting.places(owners, operation, known, median(self.merging));
-        let ways = [
-            ("push", push(operation, &places), &self.push),
-            ("pull", pull(operation, &places), &self.pull),
-        ];
-        for (way, predicted, times) in ways {
+        let predicted = [push(operation, &places), pull(operation, &places)];
+        let times = [self.push, self.pull];
+        for ((way, predicted), times) in ["push", "pull"].iter().zip(predicted).zip(&times) {
             super::row(name, varied.clone(), way, predicted, times.clone(), report);
         }
         let chosen = choose(operation, &places);
-        super::choice(name, varied, chosen, &self.push, &self.pull, report);
+        let [push, pull] = &times;
+        super::choice(name, varied, chosen, push, pull, report);
+        Outcome {
+            chosen,
+            predicted,
+            times,
+        }
     }
 }
 
@@ -171,7 +185,12 @@ fn merging(records: usize) -> f64 {
 
 impl Case<'_> {
     /// Measures both ways in turns with what the model is told.
-    fn sample(&self, runs: usize, elsewhere: &[i64], mut beside: impl FnMut()) -> Samples {
+    pub(super) fn sample(
+        &self,
+        runs: usize,
+        elsewhere: &[i64],
+        mut beside: impl FnMut(),
+    ) -> Samples {
         let mut samples = Samples::default();
         for _ in 0..runs {
             beside();
@@ -193,9 +212,20 @@ impl Case<'_> {
             owners,
         } = self;
         let mut received = Vec::new();
+        if let Task::Listed { positions, .. } = task {
+            // Pages that were never written are not there yet.
+            received.resize(positions.len(), 1);
+        }
         let mut total = seconds(|| match task {
             // Each owner gets all of them.
             Task::Among(probed) => (0..*owners).for_each(|_| carry(link, probed, &mut received)),
+            // Of the positions, each gets its part.
+            Task::Listed { positions, probed } => {
+                carry(link, positions, &mut received);
+                for _ in 0..*owners {
+                    carry(link, probed.as_deref().unwrap_or_default(), &mut received);
+                }
+            }
             _ => link
                 .request(super::CONDITION_BYTES as u64 * *owners as u64)
                 .wait(),

@@ -14,6 +14,12 @@ pub(super) enum Task {
     At(Vec<i64>),
     /// The values that are among these: a hash table of them is made first.
     Among(Vec<i64>),
+    /// The values at these positions, which are all there are, from the first on. If others are given, those that are
+    /// among them.
+    Listed {
+        positions: Vec<i64>,
+        probed: Option<Vec<i64>>,
+    },
 }
 
 impl Task {
@@ -26,6 +32,10 @@ impl Task {
                 values.extend(positions.iter().map(|&at| column[at as usize]));
             }
             Task::Among(probed) => probe(&table(probed), column, values, masks),
+            Task::Listed { positions, probed } => {
+                let table = probed.as_deref().map(table);
+                listed(table.as_ref(), positions, column, values, masks);
+            }
         }
     }
 }
@@ -46,6 +56,29 @@ pub(super) fn probe(
         if table.contains(value) {
             values.push(*value);
             masks[number / 64] |= 1 << (number % 64);
+        }
+    }
+}
+
+/// The values of a column that are in a table, or all of them, by a list of positions that may be longer.
+pub(super) fn listed(
+    table: Option<&HashSet<i64>>,
+    positions: &[i64],
+    column: &[i64],
+    values: &mut Vec<i64>,
+    masks: &mut [u64],
+) {
+    let positions = positions[..column.len()].iter().map(|&at| at as usize);
+    let Some(table) = table else {
+        values.extend(positions.map(|at| column[at]));
+        masks.fill(u64::MAX);
+        return;
+    };
+    for at in positions {
+        let value = column[at];
+        if table.contains(&value) {
+            values.push(value);
+            masks[at / 64] |= 1 << (at % 64);
         }
     }
 }
@@ -133,11 +166,17 @@ mod tests {
     fn a_mask_has_the_values_that_are_found() {
         let column: Vec<i64> = (0..5000).map(scattered).collect();
         let half = Task::Among(column[..2500].to_vec());
+        let listed = |probed| Task::Listed {
+            positions: (0..6000).collect(),
+            probed,
+        };
         for (task, about) in [
             (task_below(0.0), 0),
             (task_below(0.25), 1250),
             (task_below(1.0), 5000),
             (half, 2500),
+            (listed(Some(column[..2500].to_vec())), 2500),
+            (listed(None), 5000),
         ] {
             let mut masks = vec![0; mask_words(column.len())];
             let mut values = Vec::new();

@@ -307,7 +307,7 @@ pub struct BenchPushPull {
     #[arg(long, default_value_t = 16_000_000, value_parser = clap::value_parser!(u64).range(1000..=1 << 32))]
     pub records: u64,
 
-    /// One owner, or several: Figures 4a and 4c, or 4b and 4d of the RAMCloud paper
+    /// One owner, or several: Figures 4a and 4c, or 4b, 4d and 5 of the RAMCloud paper
     #[arg(long, value_name = "WHAT", value_parser = ["nodes"])]
     pub over: Option<String>,
 
