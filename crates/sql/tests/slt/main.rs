@@ -91,6 +91,27 @@ fn files() -> Vec<PathBuf> {
     files
 }
 
+/// Files whose tables have several chunks, so that there is something to pull.
+const SCANNING: [&str; 12] = [
+    "asof",
+    "at_source",
+    "average",
+    "delete",
+    "flights",
+    "groups",
+    "key",
+    "row_order",
+    "star",
+    "stars_found",
+    "sum",
+    "update",
+];
+
+fn scanning_files() -> Vec<PathBuf> {
+    let files = SCANNING.map(|name| PathBuf::from(format!("tests/slt/{name}.slt")));
+    files.into()
+}
+
 /// What the home in memory does not have, and so is not asked for: files, and statements that contain some words.
 const LEFT_OUT_FILES: [(&str, &str); 4] = [
     ("balance.slt", "it is about rows that get other owners"),
@@ -138,10 +159,16 @@ fn records(file: &Path, has_all: bool) -> Vec<Record<DefaultColumnType>> {
 }
 
 /// `strategy` is what `numa_strategy` is set to at first, if it is not the default.
-fn run(name: &str, home: Arc<dyn Home>, has_all: bool, strategy: Option<&str>) {
+fn run(
+    name: &str,
+    home: Arc<dyn Home>,
+    files: Vec<PathBuf>,
+    has_all: bool,
+    strategy: Option<&str>,
+) {
     let database = Database::open(home).unwrap();
     let mut failures = Vec::new();
-    for file in files() {
+    for file in files {
         let is_left_out = |(left_out, _): &(&str, &str)| file.ends_with(left_out);
         if !has_all && LEFT_OUT_FILES.iter().any(is_left_out) {
             continue;
@@ -186,18 +213,20 @@ fn run_file(
 }
 
 fn run_on_engine(nodes: u16, cores: u16) {
-    run_on(Topology::fake(nodes, cores), None);
+    run_on(Topology::fake(nodes, cores), files(), None);
 }
 
-fn run_on(topology: Topology, strategy: Option<&str>) {
-    let name = format!("{} AEUs {strategy:?}", topology.aeus().len());
+fn run_on(topology: Topology, files: Vec<PathBuf>, strategy: Option<&str>) {
+    let paced = if topology.is_paced() { "paced" } else { "" };
+    let name = format!("{} AEUs {strategy:?} {paced}", topology.aeus().len());
     let settings = Settings {
         topology,
         huge_pages: HugePages::Never,
         memory_limit: Some(2 << 30),
         database: None,
     };
-    run(&name, Engine::home(settings).unwrap(), true, strategy);
+    let home = Engine::home(settings).unwrap();
+    run(&name, home, files, true, strategy);
 }
 
 /// Whether a record shows settings or plans, which tell of the strategy.
@@ -246,23 +275,40 @@ fn eight_aeus_on_four_nodes() {
 }
 
 /// Links are as slow as those of another machine, so that chunks are copied while others are scanned.
+fn paced() -> Topology {
+    let machine = Arc::new(Profile::known("eris-amd").unwrap());
+    Topology::fake(4, 2).paced_as(machine).unwrap()
+}
+
 #[test]
 fn eight_aeus_that_pull_over_paced_links() {
-    let machine = Arc::new(Profile::known("eris-amd").unwrap());
-    run_on(
-        Topology::fake(4, 2).paced_as(machine).unwrap(),
-        Some("pull"),
-    );
+    run_on(paced(), files(), Some("pull"));
 }
 
 #[test]
 fn eight_aeus_that_push() {
-    run_on(Topology::fake(4, 2), Some("push"));
+    run_on(Topology::fake(4, 2), files(), Some("push"));
+}
+
+#[test]
+fn eight_aeus_that_pull() {
+    run_on(Topology::fake(4, 2), scanning_files(), Some("pull"));
+}
+
+#[test]
+fn eight_aeus_that_push_beside_paced_links() {
+    run_on(paced(), scanning_files(), Some("push"));
+}
+
+#[test]
+fn eight_aeus_that_decide_by_block_over_paced_links() {
+    run_on(paced(), scanning_files(), Some("auto"));
 }
 
 #[test]
 fn a_home_in_memory() {
-    run("in memory", Arc::new(MemoryHome::new(2 << 30)), false, None);
+    let home = Arc::new(MemoryHome::new(2 << 30));
+    run("in memory", home, files(), false, None);
 }
 
 /// Behind each file the database ends and is opened again. All that it says of itself is the same, rows included.
