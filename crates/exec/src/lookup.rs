@@ -9,7 +9,8 @@
 //! once for each.
 //!
 //! Whether a row has a match at all is a test of the [filter](crate::filter) like any other: it takes part in the order
-//! of the tests, and behind it every key is found.
+//! of the tests, and behind it every key is found. An outer join has no such test. Its relation has one more row, of
+//! NULLs, at place 0; and every key that is not found leads there.
 
 mod combinations;
 mod key_map;
@@ -25,8 +26,10 @@ pub use number_table::TableMemory;
 use crate::columns::FragmentColumns;
 use crate::expr::unexpected;
 use crate::values::{Values, values};
-use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_array::{Array, ArrayRef, RecordBatch, new_null_array};
 use arrow_buffer::NullBuffer;
+use arrow_schema::ArrowError;
+use arrow_select::concat::concat;
 use eris_column::Domain;
 use eris_fragment::{FragmentError, Type};
 use std::sync::{Arc, OnceLock};
@@ -41,6 +44,8 @@ pub(crate) struct CompiledLookup {
     of_keys: OnceLock<KeyMap>,
     /// Where each key's rows are, if there are more rows than keys.
     matches: Option<Matches>,
+    /// Place 0 is of rows without a match.
+    outer: bool,
     /// Where its tables lie.
     memory: Option<TableMemory>,
 }
@@ -75,13 +80,17 @@ impl CompiledLookup {
         if lookup.keys().null_count() > 0 {
             return malformed("a lookup with a key NULL");
         }
-        let (keys, matches, rows) = match lookup.is_unique() {
+        let (keys, mut matches, rows) = match lookup.is_unique() {
             true => (lookup.keys().clone(), None, lookup.rows.clone()),
             false => {
                 let (keys, matches, rows) = Matches::group(&lookup.rows).map_err(unexpected)?;
                 (keys, Some(matches), rows)
             }
         };
+        let outer = lookup.outer;
+        if outer {
+            matches = matches.map(Matches::behind_no_match);
+        }
         let of_keys = Type::try_from(keys.data_type()).ok();
         let keys = match (columns.domains[column], of_keys) {
             (Domain::String, Some(Type::String)) => RelationKeys::Strings(keys),
@@ -96,17 +105,17 @@ impl CompiledLookup {
             }
             _ => return malformed("a lookup with keys of another type than its column"),
         };
-        let joined = rows.columns()[1..].iter().map(|array| Joined {
-            integers: stored_integers(array),
-            array: array.clone(),
-            range: OnceLock::new(),
+        let joined = rows.columns()[1..].iter().map(|array| match outer {
+            true => Joined::behind_null(array),
+            false => Ok(Joined::new(array.clone())),
         });
         Ok(CompiledLookup {
             column,
             keys,
-            joined: joined.collect(),
+            joined: joined.collect::<Result<_, _>>().map_err(unexpected)?,
             of_keys: OnceLock::new(),
             matches,
+            outer,
             memory: memory.cloned(),
         })
     }
@@ -114,16 +123,22 @@ impl CompiledLookup {
     /// A map from keys to what `values` says of their numbers.
     fn map(&self, values: impl Fn(usize) -> u32, columns: &FragmentColumns) -> KeyMap {
         let memory = self.memory.as_ref();
-        match &self.keys {
+        let values = |number: usize| values(number + usize::from(self.outer));
+        let map = match &self.keys {
             RelationKeys::Integers(keys) => KeyMap::integers(keys, values, memory),
             RelationKeys::Strings(keys) => {
                 let dictionary = columns.dictionaries[self.column].as_ref();
                 KeyMap::strings(keys, values, dictionary, memory)
             }
+        };
+        match self.outer {
+            true => map.with_zero_for_others(),
+            false => map,
         }
     }
 
-    /// From keys to their numbers: the places of the relation's rows, unless there are matches.
+    /// From keys to their numbers: the places of the relation's rows, unless there are matches. No match is number 0 of
+    /// an outer join.
     pub(crate) fn of_keys(&self, columns: &FragmentColumns) -> &KeyMap {
         (self.of_keys).get_or_init(|| self.map(|number| number as u32, columns))
     }
@@ -162,6 +177,25 @@ impl CompiledLookup {
 }
 
 impl Joined {
+    fn new(array: ArrayRef) -> Self {
+        Joined {
+            integers: stored_integers(&array),
+            array,
+            range: OnceLock::new(),
+        }
+    }
+
+    /// The same behind a row of NULL.
+    fn behind_null(array: &ArrayRef) -> Result<Self, ArrowError> {
+        let null = new_null_array(array.data_type(), 1);
+        let mut joined = Joined::new(concat(&[&null, array])?);
+        if let Some([null, first, ..]) = joined.integers.as_deref_mut() {
+            // So that the range is that of the others.
+            *null = *first;
+        }
+        Ok(joined)
+    }
+
     /// The least and the greatest of its integers.
     pub(crate) fn range(&self) -> Option<(i64, i64)> {
         *self.range.get_or_init(|| {

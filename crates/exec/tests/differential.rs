@@ -84,8 +84,9 @@ fn verdict(fragment: &Fragment, relations: &Relations, oracle: &Oracle<'_>) -> V
 /// Rows of a relation, without their keys, by these.
 type ByKey = HashMap<String, Vec<Vec<Value>>>;
 
-/// The relations of lookups, each with the column that it is joined by.
-struct Relations(Vec<(usize, ByKey)>);
+/// The relations of lookups, each with the column that it is joined by; and of outer joins what a row without a match
+/// is joined to.
+struct Relations(Vec<(usize, ByKey, Option<Vec<Value>>)>);
 
 impl Relations {
     fn of(fragment: &Fragment) -> Self {
@@ -96,7 +97,8 @@ impl Relations {
                 let key = format!("{:?}", row.remove(0));
                 by_key.entry(key).or_default().push(row);
             }
-            (lookup.column, by_key)
+            let nulls = vec![Value::Null; lookup.joined().len()];
+            (lookup.column, by_key, lookup.outer.then_some(nulls))
         };
         Relations(fragment.lookups.iter().map(relation).collect())
     }
@@ -104,8 +106,8 @@ impl Relations {
     /// The row with each of the rows that are joined to it; none if a key is not found.
     fn join(&self, row: &[Value]) -> Vec<Vec<Value>> {
         let mut joined = vec![row.to_vec()];
-        for (column, by_key) in &self.0 {
-            let nobody = Vec::new();
+        for (column, by_key, no_match) in &self.0 {
+            let nobody: Vec<Vec<Value>> = no_match.iter().cloned().collect();
             let rows = by_key
                 .get(&format!("{:?}", row[*column]))
                 .unwrap_or(&nobody);

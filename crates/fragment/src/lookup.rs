@@ -17,7 +17,8 @@ use std::io::Cursor;
 use std::sync::Arc;
 
 /// Joins each row to the rows of a relation that have its key. A row without such a row does not pass; NULL never does.
-/// Of a row that has several, there is one joined row for each; and of several lookups, one for each combination.
+/// But if the join is an outer one, these rows pass and are joined to NULLs. Of a row that has several, there is one
+/// joined row for each; and of several lookups, one for each combination.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(from = "ReceivedLookup")]
 pub struct Lookup {
@@ -27,6 +28,8 @@ pub struct Lookup {
     /// values are integers with the key column's meaning. The others are the columns that are joined.
     #[serde(serialize_with = "to_stream")]
     pub rows: RecordBatch,
+    /// Whether rows stay that have no match.
+    pub outer: bool,
     /// The keys as a set, unless they are no keys.
     #[serde(skip)]
     set: Option<Arc<KeySet>>,
@@ -38,36 +41,78 @@ struct ReceivedLookup {
     column: usize,
     #[serde(deserialize_with = "from_stream")]
     rows: RecordBatch,
+    outer: bool,
 }
 
 impl From<ReceivedLookup> for Lookup {
     fn from(received: ReceivedLookup) -> Self {
-        Lookup::new(received.column, received.rows)
+        let ReceivedLookup {
+            column,
+            rows,
+            outer,
+        } = received;
+        let set = set_of(&rows);
+        Lookup {
+            column,
+            rows,
+            outer,
+            set,
+        }
     }
 }
 
 impl Lookup {
     /// The relation `rows`, by the key column at this position.
     pub fn new(column: usize, rows: RecordBatch) -> Self {
-        let set = KeySet::of_values(rows.column(0)).map(|(set, _)| Arc::new(set));
-        Lookup { column, rows, set }
+        let set = set_of(&rows);
+        Lookup {
+            column,
+            rows,
+            outer: false,
+            set,
+        }
     }
 
     /// The same, by whoever knows already which keys the relation has.
     pub fn with_set(column: usize, rows: RecordBatch, set: KeySet) -> Self {
-        let set = Some(Arc::new(set));
-        Lookup { column, rows, set }
+        Lookup {
+            column,
+            rows,
+            outer: false,
+            set: Some(Arc::new(set)),
+        }
     }
 
-    /// The keys as a set; `None` if their values are no keys.
-    pub fn set(&self) -> Option<&KeySet> {
-        self.set.as_deref()
+    /// The same as an outer join.
+    pub fn into_outer(self) -> Self {
+        Lookup {
+            outer: true,
+            ..self
+        }
+    }
+
+    /// The same with a copy of the relation.
+    pub fn with_copy(&self, rows: RecordBatch) -> Self {
+        Lookup {
+            rows,
+            ..self.clone()
+        }
+    }
+
+    /// Whether its keys can be looked up.
+    pub fn has_keys(&self) -> bool {
+        self.set.is_some()
+    }
+
+    /// The keys of which a row must have one to pass; `None` if every row passes.
+    pub fn required(&self) -> Option<&KeySet> {
+        self.set.as_deref().filter(|_| !self.outer)
     }
 
     /// Whether each key occurs once; of values that are no keys this is not known.
     pub fn is_unique(&self) -> bool {
         let rows = self.rows.num_rows() as u64;
-        self.set().is_none_or(|set| set.len() == rows)
+        self.set.as_ref().is_none_or(|set| set.len() == rows)
     }
 
     /// The keys.
@@ -79,6 +124,10 @@ impl Lookup {
     pub fn joined(&self) -> &[ArrayRef] {
         &self.rows.columns()[1..]
     }
+}
+
+fn set_of(rows: &RecordBatch) -> Option<Arc<KeySet>> {
+    KeySet::of_values(rows.column(0)).map(|(set, _)| Arc::new(set))
 }
 
 /// The rows in Arrow's own wire form.

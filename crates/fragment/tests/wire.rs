@@ -133,7 +133,7 @@ fn output() -> impl Strategy<Value = Output> {
 
 fn lookup() -> impl Strategy<Value = Lookup> {
     let rows = vec((any::<i32>(), option::of(".{0,20}"), any::<f64>()), 0..5);
-    (any::<usize>(), rows).prop_map(|(column, rows)| {
+    (any::<usize>(), any::<bool>(), rows).prop_map(|(column, outer, rows)| {
         let keys: Int32Array = rows.iter().map(|(key, _, _)| Some(*key)).collect();
         let texts: StringViewArray = rows.iter().map(|(_, text, _)| text.as_deref()).collect();
         let floats: Float64Array = rows.iter().map(|(_, _, float)| Some(*float)).collect();
@@ -143,7 +143,8 @@ fn lookup() -> impl Strategy<Value = Lookup> {
             ("f", Arc::new(floats)),
         ];
         let rows = RecordBatch::try_from_iter(columns).unwrap();
-        Lookup::new(column, rows)
+        let lookup = Lookup::new(column, rows);
+        if outer { lookup.into_outer() } else { lookup }
     })
 }
 

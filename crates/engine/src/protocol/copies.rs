@@ -17,7 +17,7 @@ use arrow_array::{RecordBatch, UInt32Array};
 use arrow_select::take::take_record_batch;
 use eris_column::Dictionary;
 use eris_exec::{Program, TableMemory};
-use eris_fragment::{Fragment, KeySet, Lookup};
+use eris_fragment::{Fragment, KeySet};
 use eris_home::BUFFERS;
 use eris_numa::{NodeAccount, NodeMemory, NodeReservation};
 use std::sync::{Arc, OnceLock};
@@ -79,13 +79,8 @@ impl Copies {
 
     fn make(&self, memory: &NodeMemory, account: &NodeAccount) -> Option<Copy> {
         let reserved = account.try_reserve(self.bytes).ok()?;
-        let lookups = self.fragment.lookups.iter().map(|lookup| {
-            let rows = copied(&lookup.rows)?;
-            Some(match lookup.set() {
-                Some(set) => Lookup::with_set(lookup.column, rows, set.clone()),
-                None => Lookup::new(lookup.column, rows),
-            })
-        });
+        let lookups = self.fragment.lookups.iter();
+        let lookups = lookups.map(|lookup| Some(lookup.with_copy(copied(&lookup.rows)?)));
         let fragment = Fragment {
             lookups: lookups.collect::<Option<_>>()?,
             ..self.fragment.clone()

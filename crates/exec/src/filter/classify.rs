@@ -83,9 +83,13 @@ impl Filter {
         }
         for lookup in &fragment.lookups {
             let column = lookup.column;
-            let keys = lookup.set().ok_or(FragmentError::Malformed {
-                reason: "a lookup by values that are no keys",
-            })?;
+            if !lookup.has_keys() {
+                let reason = "a lookup by values that are no keys";
+                return Err(FragmentError::Malformed { reason });
+            }
+            let Some(keys) = lookup.required() else {
+                continue;
+            };
             let joined = joined_fields(&lookup.rows).map(|field| field.name().clone());
             sorter.kind = key_phase(column, keys, joined.collect());
             sorter.probe(column, keys)?;

@@ -146,6 +146,12 @@ impl<'a> GatheredColumns<'a> {
         } else {
             map.numbers(self.integers(column), &mut numbers);
         }
+        if map.has_zero_for_others()
+            && let Some(valid) = self.validity(column)
+        {
+            let nulls = (0..valid.len()).filter(|&row| valid.is_null(row));
+            nulls.for_each(|row| numbers[row] = T::from(0));
+        }
         numbers
     }
 

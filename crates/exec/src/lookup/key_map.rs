@@ -23,9 +23,16 @@ const ENTRIES_PER_KEY: u64 = 16;
 /// … or so many in all.
 const FEW_ENTRIES: u64 = 1 << 16;
 
-/// A map from a column's keys, all of which it has.
+/// A map from a column's keys.
 #[derive(Debug)]
-pub(crate) enum KeyMap {
+pub(crate) struct KeyMap {
+    keys: MappedKeys,
+    /// Keys that it does not have, and NULL, lead to 0; or else it has all of them.
+    zero_for_others: bool,
+}
+
+#[derive(Debug)]
+enum MappedKeys {
     Integers {
         keys: Arc<Vec<i64>>,
         /// One per key.
@@ -65,19 +72,39 @@ impl ByKey {
 }
 
 impl KeyMap {
+    fn new(keys: MappedKeys) -> Self {
+        KeyMap {
+            keys,
+            zero_for_others: false,
+        }
+    }
+
+    /// The same for a column with other keys, too, which lead to 0, as NULL does.
+    pub(super) fn with_zero_for_others(self) -> Self {
+        KeyMap {
+            zero_for_others: true,
+            ..self
+        }
+    }
+
+    /// Whether keys that it does not have, and NULL, lead to 0.
+    pub(crate) fn has_zero_for_others(&self) -> bool {
+        self.zero_for_others
+    }
+
     /// The map of these keys to what `number` says of their places.
     pub(super) fn integers(
         keys: &Arc<Vec<i64>>,
         number: impl Fn(usize) -> u32,
         memory: Option<&TableMemory>,
     ) -> Self {
-        KeyMap::Integers {
+        KeyMap::new(MappedKeys::Integers {
             keys: keys.clone(),
             numbers: (0..keys.len()).map(number).collect(),
             by_key: OnceLock::new(),
             by_order: ByOrder::default(),
             memory: memory.cloned(),
-        }
+        })
     }
 
     /// The same of strings in a column with, perhaps, a dictionary.
@@ -106,19 +133,33 @@ impl KeyMap {
         };
         let by_string =
             (0..strings.len()).map(|place| (strings.value(place).into(), number(place)));
-        KeyMap::Strings {
+        KeyMap::new(MappedKeys::Strings {
             by_string: by_string.collect(),
             by_code,
+        })
+    }
+
+    /// Appends the entries of a table at some places.
+    #[inline(always)]
+    fn each<T: From<u32>>(
+        &self,
+        table: &NumberTable,
+        places: impl Iterator<Item = usize>,
+        out: &mut Vec<T>,
+    ) {
+        match self.zero_for_others {
+            true => table.each_or_zero(places, out),
+            false => table.each(places, out),
         }
     }
 
-    /// Appends the numbers of stored integers or, of a column of strings, of codes.
+    /// Appends the numbers of stored integers or, of a column of strings, of codes. Those of NULLs are anything.
     ///
     /// # Panics
-    /// If there is a key that the map does not have; or the wrong number is appended.
+    /// If there is a key that the map does not have, though it should; or the wrong number is appended.
     pub(crate) fn numbers<T: From<u32>>(&self, found: &[i64], out: &mut Vec<T>) {
-        match self {
-            KeyMap::Integers {
+        match &self.keys {
+            MappedKeys::Integers {
                 keys,
                 numbers,
                 by_key,
@@ -127,12 +168,16 @@ impl KeyMap {
             } => match by_key.get_or_init(|| ByKey::new(keys, numbers, memory.as_ref())) {
                 ByKey::Dense { first, table } => {
                     let places = found.iter().map(|key| key.wrapping_sub(*first) as usize);
-                    table.each(places, out);
+                    self.each(table, places, out);
+                }
+                ByKey::Hash(map) if self.zero_for_others => {
+                    let number = |key| map.get(key).copied().unwrap_or(0);
+                    out.extend(found.iter().map(|key| T::from(number(key))));
                 }
                 ByKey::Hash(map) => out.extend(found.iter().map(|key| T::from(map[key]))),
             },
-            KeyMap::Strings { by_code, .. } => {
-                by_code.each(found.iter().map(|&code| code as usize), out);
+            MappedKeys::Strings { by_code, .. } => {
+                self.each(by_code, found.iter().map(|&code| code as usize), out);
             }
         }
     }
@@ -144,13 +189,13 @@ impl KeyMap {
         ordinals: &[i64],
         out: &mut Vec<T>,
     ) {
-        let KeyMap::Integers {
+        let MappedKeys::Integers {
             keys,
             numbers,
             by_order,
             memory,
             ..
-        } = self
+        } = &self.keys
         else {
             unreachable!("strings are no integers");
         };
@@ -160,7 +205,8 @@ impl KeyMap {
             let entries = keys.iter().zip(numbers).filter_map(place);
             NumberTable::new(order.keys().len(), most(numbers), entries, memory.as_ref())
         });
-        table.each(ordinals.iter().map(|&ordinal| ordinal as usize), out);
+        let places = ordinals.iter().map(|&ordinal| ordinal as usize);
+        self.each(&table, places, out);
     }
 
     /// The same of strings without codes.
@@ -169,9 +215,15 @@ impl KeyMap {
         keys: &StringViewArray,
         out: &mut Vec<T>,
     ) {
-        let KeyMap::Strings { by_string, .. } = self else {
+        let MappedKeys::Strings { by_string, .. } = &self.keys else {
             unreachable!("strings are no integers");
         };
-        out.extend((0..keys.len()).map(|row| T::from(by_string[keys.value(row)])));
+        let number = |row| by_string.get(keys.value(row)).copied();
+        let number = |row| match number(row) {
+            Some(number) => number,
+            None if self.zero_for_others => 0,
+            None => panic!("a key that the map does not have"),
+        };
+        out.extend((0..keys.len()).map(|row| T::from(number(row))));
     }
 }

@@ -48,6 +48,14 @@ impl Matches {
         Ok((keys, Matches { starts }, rows))
     }
 
+    /// The same behind a row that stands for no match, whose number is 0.
+    pub(super) fn behind_no_match(self) -> Self {
+        let others = self.starts.iter().map(|start| start + 1);
+        Matches {
+            starts: std::iter::once(0).chain(others).collect(),
+        }
+    }
+
     /// The first rows of keys by their numbers, and how many there are of each.
     pub(crate) fn ranges(&self, numbers: &[u32]) -> (Vec<u32>, Vec<u32>) {
         let start = |&number: &u32| self.starts[number as usize];

@@ -107,6 +107,26 @@ impl NumberTable {
             }
         }
     }
+
+    /// The same; beyond its end there are zeros.
+    pub(crate) fn each_or_zero<T: From<u32>>(
+        &self,
+        places: impl Iterator<Item = usize>,
+        out: &mut Vec<T>,
+    ) {
+        macro_rules! each {
+            ($table:expr) => {{
+                let table = $table.as_slice();
+                let number = |at| table.get(at).copied().map_or(0, u32::from);
+                out.extend(places.map(|at| T::from(number(at))));
+            }};
+        }
+        match self {
+            NumberTable::One(table) => each!(table),
+            NumberTable::Two(table) => each!(table),
+            NumberTable::Four(table) => each!(table),
+        }
+    }
 }
 
 /// The greatest of some numbers.

@@ -316,7 +316,11 @@ impl Generator<'_> {
                 .map(|(name, array)| (name, array, true)),
         );
         let rows = rows.expect("columns of one length");
-        Some(Lookup::new(column, rows))
+        let lookup = Lookup::new(column, rows);
+        Some(match self.rng.one_in(3) {
+            true => lookup.into_outer(),
+            false => lookup,
+        })
     }
 
     pub fn aggregate(&mut self) -> Aggregate {

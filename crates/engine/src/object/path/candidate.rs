@@ -134,7 +134,8 @@ impl Candidate {
         // Their rows are looked up all the same, but only for rows that have one.
         for lookup in &fragment.lookups {
             if lookup.column == column
-                && let Some(ranges) = lookup.set().and_then(|keys| coding.ranges_of_keys(keys))
+                && let Some(keys) = lookup.required()
+                && let Some(ranges) = coding.ranges_of_keys(keys)
             {
                 add(ranges, None, None);
             }

@@ -108,7 +108,7 @@ fn integer_keys_of(values: &ArrayRef) -> Option<Vec<i64>> {
     }
 }
 
-/// A row for each row and each row of the relation that has its key.
+/// A row for each row and each row of the relation that has its key; of an outer join, also for a row without one.
 fn joined<'a>(rows: Rows<'a>, lookup: &Lookup) -> Result<Rows<'a>, FragmentError> {
     let values = &rows.columns[lookup.column];
     let of_relation = keys(lookup.keys());
@@ -123,7 +123,11 @@ fn joined<'a>(rows: Rows<'a>, lookup: &Lookup) -> Result<Rows<'a>, FragmentError
         let matches = key.as_ref().and_then(|key| places.get(key));
         for &at in matches.into_iter().flatten() {
             left.push(row);
-            right.push(at);
+            right.push(Some(at));
+        }
+        if lookup.outer && matches.is_none() {
+            left.push(row);
+            right.push(None);
         }
     }
     let mut joined = rows.pick(&UInt32Array::from(left))?;
