@@ -77,6 +77,7 @@
 //! | `memory::windows` | window functions account for the input that they keep |
 //! | `memory::spill` | spilled files have a limit, are counted, and never outlive their process for long |
 //! | `no_columns` | rows without columns can be sorted |
+//! | `sort` | numbers are sorted by one number for each row |
 //! | `sort_keys` | rows can be sorted by any expression without `IN (SELECT …)` |
 //! | `formatting` | adds `printf` and `format` |
 //! | `hash` | adds `hash` |
@@ -114,6 +115,7 @@ mod replaced;
 mod replacement;
 mod rules;
 pub mod scalar;
+mod sort;
 mod sort_keys;
 mod state;
 pub mod text;

@@ -21,6 +21,7 @@ use crate::memory::cut::CutBatches;
 use crate::memory::view_keys::ViewKeys;
 use crate::memory::windows::AccountWindows;
 use crate::no_columns::LimitWithoutColumns;
+use crate::sort::PackSorts;
 use crate::sort_keys::SortKeys;
 use crate::written::WrittenTypes;
 use datafusion::optimizer::OptimizerRule;
@@ -103,6 +104,7 @@ pub fn physical_rules() -> Vec<PhysicalRule> {
     insert_before(&mut rules, "EnsureCooperative", Arc::new(YieldAfterJoins));
     insert_before(&mut rules, "SanityCheckPlan", Arc::new(SpillJoins));
     insert_before(&mut rules, "SanityCheckPlan", Arc::new(AccountWindows));
+    insert_before(&mut rules, "SanityCheckPlan", Arc::new(PackSorts));
     rules.push(Arc::new(LimitWithoutColumns));
     rules.push(Arc::new(CutBatches));
     rules

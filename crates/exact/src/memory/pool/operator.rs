@@ -73,8 +73,9 @@ fn is_aggregate(name: &str) -> bool {
 }
 
 /// Operators by the beginnings of their names, and what users call them.
-const WORDS: [(&str, &str); 10] = [
+const WORDS: [(&str, &str); 11] = [
     ("ExternalSorter", "a sort"),
+    ("PackedSort", "a sort of numbers"),
     ("SortPreservingMerge", "a merge of sorted rows"),
     ("TopK", "a sort with a limit"),
     ("HashJoin", "a join's hash table"),

@@ -97,8 +97,12 @@ fn operators_are_known_by_their_names() {
     let mut met = HashSet::new();
     for (sql, expected) in [
         (
-            "SELECT a FROM t ORDER BY b",
+            "SELECT a FROM t ORDER BY CAST(b AS VARCHAR)",
             "ExternalSorter: Sort, ExternalSorterMerge: Merge of it, SortPreservingMergeExec: Merge",
+        ),
+        (
+            "SELECT a FROM t ORDER BY b",
+            "PackedSort: Sort, SortPreservingMergeExec: Merge",
         ),
         (
             "SELECT a FROM t ORDER BY b LIMIT 3",
@@ -121,8 +125,7 @@ fn operators_are_known_by_their_names() {
         ),
         (
             "SELECT t.a /* merge join */ FROM t JOIN t AS u ON t.a = u.b",
-            "ExternalSorter: Sort, ExternalSorterMerge: Merge of it, RepartitionExec: Exchange, \
-             SMJStream: CannotSpill",
+            "PackedSort: Sort, RepartitionExec: Exchange, SMJStream: CannotSpill",
         ),
         (
             "SELECT t.a FROM t JOIN t AS u ON t.a < u.b",
@@ -134,7 +137,7 @@ fn operators_are_known_by_their_names() {
         ),
         (
             "SELECT sum(a) OVER (PARTITION BY b) FROM t",
-            "ExternalSorter: Sort, ExternalSorterMerge: Merge of it, RepartitionExec: Exchange, Window: CannotSpill",
+            "PackedSort: Sort, RepartitionExec: Exchange, Window: CannotSpill",
         ),
         (
             "WITH RECURSIVE r AS (SELECT 1 AS n UNION SELECT n + 1 FROM r WHERE n < 5) SELECT * FROM r",
