@@ -28,7 +28,7 @@ use eris_exact::scalar;
 use eris_fragment::{
     Access, BinaryOp, Estimate, Execution, Expr, FragmentError, FragmentReport, Order, Output, Type,
 };
-pub(crate) use star::{BuildSide, Star};
+pub(crate) use star::{BuildSide, SideJoin, Star};
 use star::{BuildSides, into_fragment_error};
 use std::sync::{Arc, Mutex};
 
@@ -186,6 +186,18 @@ impl FragmentExec {
             Output::Rows { .. } => 0,
             Output::Groups { keys, .. } => keys.len(),
         }
+    }
+
+    /// How many groups there are at most, as far as it is known.
+    pub fn expected_groups(&self) -> Option<f64> {
+        let Output::Groups { keys, .. } = &self.output else {
+            return None;
+        };
+        let values = keys.iter().map(|key| match key {
+            Expr::Column(column) => self.scan.statistics.distinct(*column),
+            _ => None,
+        });
+        values.product()
     }
 
     /// One stream of its groups, and the run that it is of.

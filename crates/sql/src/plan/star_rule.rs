@@ -8,25 +8,26 @@
 //!     FragmentExec lineorder
 //! ```
 //!
-//! A tree of inner equi-joins has a *fact*, its largest table, and the path from the root to it is the *spine*. What is
+//! A tree of equi-joins has a *fact*, its largest table, and the path from the root to it is the *spine*. What is
 //! joined to the spine by a column of the fact is a *side*, whatever plan it is; what is joined by a column of a side
 //! becomes part of that side, as in a snowflake. A side is read first, and its rows become a lookup of the fact's
 //! fragment, however often its keys occur; if there is no room for them, the tree is executed as it was. Semi-joins of
-//! the spine need no more of a side than its keys.
+//! the spine need no more of a side than its keys. Outer joins that keep the spine's rows are lookups, too.
 //!
-//! Runs before joins choose their sides, since this says which one is read first. A join that is none of this stays
-//! above the fragment.
+//! Sides that are too large to be read first are joined above the star of the others, and conditions over columns of
+//! several sides are asked there. Runs before joins choose their sides, since this says which one is read first. A join
+//! that is none of this stays above the fragment.
 //!
-//! Why: docs/decisions/0016.
+//! Why: docs/decisions/0016 and docs/decisions/0042.
 
 mod keys;
+mod layers;
 
-use crate::plan::fragment_exec::{BuildSide, FragmentExec, Star};
+use crate::plan::fragment_exec::{BuildSide, FragmentExec, SideJoin, Star};
 use crate::plan::scan::Scan;
-use datafusion::arrow::datatypes::{DataType, Schema};
-use datafusion::common::stats::Precision;
+use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
-use datafusion::common::{JoinType, NullEquality};
+use datafusion::common::{JoinType, NullEquality, internal_err};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::physical_expr::expressions::{CastExpr, Column};
@@ -38,6 +39,7 @@ use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use eris_fragment::{Expr, Output, Type};
 use keys::{is_key, key_column};
+use layers::{Condition, layered};
 use std::sync::Arc;
 
 /// The rule.
@@ -78,25 +80,55 @@ enum SpineColumn {
     BuildSide(usize, usize),
 }
 
+impl PartialEq for SpineColumn {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (SpineColumn::Fact(Expr::Column(own)), SpineColumn::Fact(Expr::Column(other))) => {
+                own == other
+            }
+            // As text, for NaN is not equal to itself, and both zeros are equal.
+            (SpineColumn::Fact(own), SpineColumn::Fact(other)) => {
+                format!("{own:?}") == format!("{other:?}")
+            }
+            (SpineColumn::BuildSide(..), SpineColumn::Fact(_)) => false,
+            (SpineColumn::Fact(_), SpineColumn::BuildSide(..)) => false,
+            (SpineColumn::BuildSide(own, column), SpineColumn::BuildSide(other, of_other)) => {
+                (own, column) == (other, of_other)
+            }
+        }
+    }
+}
+
 /// A part of the spine: the fact, what has been joined to it, and the columns so far.
 struct Spine {
     fact: FragmentExec,
     build_sides: Vec<StarBranch>,
     columns: Vec<SpineColumn>,
+    /// What joins ask of its rows beside keys.
+    conditions: Vec<Condition>,
+    /// Whether something is computed of joined rows: it may fail for rows that a join above the star leaves out.
+    computes: bool,
 }
 
 /// A side under construction.
+#[derive(Clone)]
 struct StarBranch {
     plan: Arc<dyn ExecutionPlan>,
-    /// The fact's column that it is joined by.
-    column: usize,
-    /// Its own key.
-    key: PhysicalExprRef,
-    /// Only whether there is a row matters.
-    semi: bool,
+    /// What it is joined by.
+    on: Vec<SideKey>,
+    /// The fact's column by which it can be looked up.
+    column: Option<usize>,
+    join: SideJoin,
 }
 
-/// The fragment that does what a tree of joins does; `None` if none can.
+/// One of the keys of a side: a column of the spine, perhaps to be cast to the type of the other, and the side's own.
+#[derive(Clone)]
+struct SideKey {
+    spine: SpineColumn,
+    own: PhysicalExprRef,
+}
+
+/// The plan that does what a tree of joins does by a star; `None` if none can.
 fn star(node: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     if !node.is::<HashJoinExec>() {
         return Ok(None);
@@ -104,22 +136,45 @@ fn star(node: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>>
     let Some(spine) = spine(node)? else {
         return Ok(None);
     };
-    if !is_worth_it(&spine)? {
+    let large = large_sides(&spine)?;
+    if large.len() == spine.build_sides.len() {
         return Ok(None);
     }
     let schema = node.schema();
+    if large.is_empty() && spine.conditions.is_empty() {
+        let star = fragment(spine, Arc::clone(node), schema)?;
+        return Ok(star.map(|star| Arc::new(star) as _));
+    }
+    match spine.computes {
+        true => Ok(None),
+        false => layered(&spine, &large, &schema, fragment),
+    }
+}
+
+/// The fragment that joins a fact with all sides; `general` has the same rows. `None` if a side has values of a type
+/// that fragments do not know.
+fn fragment(
+    spine: Spine,
+    general: Arc<dyn ExecutionPlan>,
+    schema: SchemaRef,
+) -> Result<Option<FragmentExec>> {
     let mut offset = spine.fact.scan().types.len();
     let mut build_sides = Vec::with_capacity(spine.build_sides.len());
     // Per side, for each column of its plan, where it is found in the fragment.
     let mut found = Vec::with_capacity(spine.build_sides.len());
     for (number, branch) in spine.build_sides.iter().enumerate() {
         let of_plan = branch.plan.schema();
-        let fact = &spine.fact.scan().types[branch.column];
+        let (Some(column), [SideKey { own: key, .. }]) = (branch.column, &branch.on[..]) else {
+            return internal_err!("a side of a star that cannot be looked up");
+        };
+        let fact = &spine.fact.scan().types[column];
         let mut places = vec![None; of_plan.fields().len()];
-        if let Some(key) = branch.key.downcast_ref::<Column>()
+        // Of a row without a match, the key is NULL.
+        if branch.join != SideJoin::Outer
+            && let Some(key) = key.downcast_ref::<Column>()
             && DataType::from(fact) == *of_plan.field(key.index()).data_type()
         {
-            places[key.index()] = Some(Expr::Column(branch.column));
+            places[key.index()] = Some(Expr::Column(column));
         }
         let mut wanted = Vec::new();
         for source in &spine.columns {
@@ -136,7 +191,7 @@ fn star(node: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>>
             }
         }
         offset += wanted.len();
-        build_sides.push(build_side(branch, &of_plan, &wanted)?);
+        build_sides.push(build_side(branch, (column, key), &wanted)?);
         found.push(places);
     }
     let columns = spine.columns.iter().map(|source| match source {
@@ -149,13 +204,19 @@ fn star(node: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>>
         columns: columns.collect(),
         limit: None,
     };
-    let star = Star::new(build_sides, Arc::clone(node), spine.fact.scan());
-    Ok(Some(Arc::new(spine.fact.joined(star, output, schema))))
+    let star = Star::new(build_sides, general, spine.fact.scan());
+    Ok(Some(spine.fact.joined(star, output, schema)))
 }
 
 /// A side whose first column is its key, followed by the columns that are wanted.
-fn build_side(branch: &StarBranch, schema: &Schema, wanted: &[(usize, Type)]) -> Result<BuildSide> {
-    let key = ProjectionExpr::new(Arc::clone(&branch.key), "key".to_owned());
+fn build_side(
+    branch: &StarBranch,
+    (column, key): (usize, &PhysicalExprRef),
+    wanted: &[(usize, Type)],
+) -> Result<BuildSide> {
+    let schema = branch.plan.schema();
+    let origin = origin_of(key, &branch.plan);
+    let key = ProjectionExpr::new(Arc::clone(key), "key".to_owned());
     let others = wanted.iter().map(|(column, _)| {
         let name = schema.field(*column).name();
         ProjectionExpr::new(Arc::new(Column::new(name, *column)) as _, name.clone())
@@ -164,16 +225,13 @@ fn build_side(branch: &StarBranch, schema: &Schema, wanted: &[(usize, Type)]) ->
     let plan = ProjectionExec::try_new(columns, Arc::clone(&branch.plan))?;
     Ok(BuildSide {
         plan: Arc::new(plan),
-        column: branch.column,
+        column,
         types: wanted
             .iter()
             .map(|(_, data_type)| data_type.clone())
             .collect(),
-        semi: branch.semi,
-        origin: branch
-            .key
-            .downcast_ref::<Column>()
-            .and_then(|key| origin(&branch.plan, key.index())),
+        join: branch.join,
+        origin,
     })
 }
 
@@ -210,22 +268,60 @@ fn origin(plan: &Arc<dyn ExecutionPlan>, column: usize) -> Option<(Arc<Scan>, us
     }
 }
 
-/// Sides are read before the fact: only if that is the larger part of the work.
-fn is_worth_it(spine: &Spine) -> Result<bool> {
+/// The same of a key of a plan.
+fn origin_of(key: &PhysicalExprRef, plan: &Arc<dyn ExecutionPlan>) -> Option<(Arc<Scan>, usize)> {
+    origin(plan, key.downcast_ref::<Column>()?.index())
+}
+
+/// So many rows are read first though other sides leave fewer rows of the fact.
+const FEW: usize = 1 << 16;
+
+/// The sides that are not read before the fact, because that is not the larger part of the work: by their numbers.
+fn large_sides(spine: &Spine) -> Result<Vec<usize>> {
     let rows = |plan: &dyn ExecutionPlan| -> Result<Option<usize>> {
         let statistics = StatisticsContext::new().compute(plan, &StatisticsArgs::new())?;
-        Ok(match statistics.num_rows {
-            Precision::Exact(rows) | Precision::Inexact(rows) => Some(rows),
-            Precision::Absent => None,
-        })
+        Ok(statistics.num_rows.get_value().copied())
     };
-    let fact = rows(&spine.fact)?.unwrap_or(0);
-    for build_side in &spine.build_sides {
-        if rows(build_side.plan.as_ref())?.is_some_and(|build_side| build_side > fact / 2) {
-            return Ok(false);
+    let mut large = Vec::new();
+    let mut sides = Vec::new();
+    for (number, side) in spine.build_sides.iter().enumerate() {
+        match side.column {
+            Some(column) => sides.push((rows(side.plan.as_ref())?, number, column)),
+            None => large.push(number),
         }
     }
-    Ok(!spine.build_sides.is_empty())
+    // Each is compared with the rows that smaller ones leave.
+    sides.sort_unstable();
+    let fact = rows(&spine.fact)?.unwrap_or(0) as f64;
+    let mut left = fact;
+    for (rows, number, column) in sides {
+        let side = &spine.build_sides[number];
+        // An outer join leaves all rows: its side's keys spare nothing.
+        let part = match side.join {
+            SideJoin::Outer => 8.0,
+            _ => 2.0,
+        };
+        let is_large = |rows: usize| {
+            let most = if rows > FEW { left } else { fact };
+            rows as f64 > most / part
+        };
+        if rows.is_some_and(is_large) {
+            large.push(number);
+            continue;
+        }
+        let origin = origin_of(&side.on[0].own, &side.plan);
+        let found = side
+            .join
+            .matches(spine.fact.scan(), column, origin.as_ref(), rows);
+        // Conditions are asked before rows become more.
+        if found > 1.0 && !spine.conditions.is_empty() {
+            large.push(number);
+            continue;
+        }
+        left *= found.min(1.0);
+    }
+    large.sort_unstable();
+    Ok(large)
 }
 
 /// Rows of the largest table that a spine from here may lead to.
@@ -239,8 +335,8 @@ fn largest(plan: &Arc<dyn ExecutionPlan>) -> Option<u64> {
     let join = plan.downcast_ref::<HashJoinExec>()?;
     match join.join_type() {
         JoinType::Inner => largest(join.left()).max(largest(join.right())),
-        JoinType::LeftSemi => largest(join.left()),
-        JoinType::RightSemi => largest(join.right()),
+        JoinType::LeftSemi | JoinType::Left => largest(join.left()),
+        JoinType::RightSemi | JoinType::Right => largest(join.right()),
         _ => None,
     }
 }
@@ -259,6 +355,8 @@ fn spine(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Spine>> {
         return Ok(Some(Spine {
             columns: columns.iter().cloned().map(SpineColumn::Fact).collect(),
             build_sides: Vec::new(),
+            conditions: Vec::new(),
+            computes: false,
             fact: fragment.clone(),
         }));
     }
@@ -269,6 +367,9 @@ fn spine(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Spine>> {
         let inputs: Vec<_> = spine.columns.iter().map(of_fact).collect();
         let schema = projection.input().schema();
         let scope = spine.fact.scope(&schema, &inputs);
+        let is_joined = !spine.build_sides.is_empty();
+        let mut exprs = projection.expr().iter();
+        let computes = is_joined && exprs.any(|column| !column.expr.is::<Column>());
         let columns = projection.expr().iter().map(|column| {
             match column.expr.downcast_ref::<Column>() {
                 Some(column) => spine.columns.get(column.index()).cloned(),
@@ -280,6 +381,7 @@ fn spine(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Spine>> {
             return Ok(None);
         };
         spine.columns = columns;
+        spine.computes |= computes;
         return Ok(Some(spine));
     }
     match plan.downcast_ref::<HashJoinExec>() {
@@ -297,17 +399,24 @@ fn of_fact(source: &SpineColumn) -> Option<Expr> {
 
 /// The spine behind one more join.
 fn joined(join: &HashJoinExec) -> Result<Option<Spine>> {
-    let plain = join.filter().is_none()
+    let is_inner = *join.join_type() == JoinType::Inner;
+    let plain = (join.filter().is_none() || is_inner)
         && !join.null_aware
         && join.null_equality() == NullEquality::NullEqualsNothing;
-    let left = match join.join_type() {
+    // Whether the spine goes on to the left, and what the other side is to it.
+    let (left, kind) = match join.join_type() {
         _ if !plain => return Ok(None),
-        JoinType::Inner => largest(join.left()) >= largest(join.right()),
-        JoinType::LeftSemi => true,
-        JoinType::RightSemi => false,
+        JoinType::Inner => {
+            let left = largest(join.left()) >= largest(join.right());
+            (left, SideJoin::Inner)
+        }
+        JoinType::LeftSemi => (true, SideJoin::Semi),
+        JoinType::RightSemi => (false, SideJoin::Semi),
+        JoinType::Left => (true, SideJoin::Outer),
+        JoinType::Right => (false, SideJoin::Outer),
         _ => return Ok(None),
     };
-    let semi = *join.join_type() != JoinType::Inner;
+    let semi = kind == SideJoin::Semi;
     let (along, other) = match left {
         true => (join.left(), join.right()),
         false => (join.right(), join.left()),
@@ -320,7 +429,7 @@ fn joined(join: &HashJoinExec) -> Result<Option<Spine>> {
         .iter()
         .map(|(l, r)| if left { (l, r) } else { (r, l) })
         .collect();
-    let Some(others) = attach(&mut spine, &keys, other, semi)? else {
+    let Some(others) = attach(&mut spine, &keys, other, kind)? else {
         return Ok(None);
     };
     let width = if semi {
@@ -334,6 +443,11 @@ fn joined(join: &HashJoinExec) -> Result<Option<Spine>> {
         true => columns.extend(others),
         false => columns = others.chain(columns).collect(),
     }
+    if let Some(filter) = join.filter() {
+        let left = join.left().schema().fields().len();
+        let condition = Condition::of_join(filter, &columns, left);
+        spine.conditions.push(condition);
+    }
     if let Some(projection) = &join.projection {
         columns = projection.iter().map(|&at| columns[at].clone()).collect();
     }
@@ -346,14 +460,17 @@ fn attach(
     spine: &mut Spine,
     keys: &[(&PhysicalExprRef, &PhysicalExprRef)],
     other: &Arc<dyn ExecutionPlan>,
-    semi: bool,
+    join: SideJoin,
 ) -> Result<Option<(usize, usize)>> {
     let sources: Option<Vec<_>> = keys.iter().map(|(own, _)| source(spine, own)).collect();
     let Some(sources) = sources else {
         return Ok(None);
     };
+    // Parameters of the plan lie behind these.
+    let own = spine.fact.scan().schema.fields().len();
     if let [(SpineColumn::Fact(expr), cast)] = &sources[..]
         && let Some((column, widened)) = key_column(expr, cast.as_ref())
+        && column < own
         && let (_, key) = keys[0]
         && is_key(
             &spine.fact.scan().types,
@@ -363,17 +480,62 @@ fn attach(
             other,
         )?
     {
-        spine.build_sides.push(StarBranch {
+        let key = SideKey {
+            spine: SpineColumn::Fact(Expr::Column(column)),
+            own: Arc::clone(key),
+        };
+        return Ok(Some(spine.add(StarBranch {
             plan: Arc::clone(other),
-            column,
-            key: Arc::clone(key),
-            semi,
-        });
-        return Ok(Some((spine.build_sides.len() - 1, 0)));
+            on: vec![key],
+            column: Some(column),
+            join,
+        })));
     }
+    if let Some(places) = attach_to_side(spine, keys, &sources, other, join)? {
+        return Ok(Some(places));
+    }
+    let is_plain = |(source, _): &(SpineColumn, _)| match source {
+        SpineColumn::Fact(Expr::Column(column)) => *column < own,
+        SpineColumn::Fact(_) => false,
+        SpineColumn::BuildSide(..) => true,
+    };
+    if !sources.iter().all(is_plain) {
+        return Ok(None);
+    }
+    let on = keys
+        .iter()
+        .zip(sources)
+        .map(|((_, key), (source, _))| SideKey {
+            spine: source,
+            own: Arc::clone(key),
+        });
+    Ok(Some(spine.add(StarBranch {
+        plan: Arc::clone(other),
+        on: on.collect(),
+        column: None,
+        join,
+    })))
+}
+
+impl Spine {
+    /// Adds a side. Which one it is, and where its columns begin.
+    fn add(&mut self, side: StarBranch) -> (usize, usize) {
+        self.build_sides.push(side);
+        (self.build_sides.len() - 1, 0)
+    }
+}
+
+/// Joins a plan to the side that has all its keys; `None` if none has, or not as it is joined itself.
+fn attach_to_side(
+    spine: &mut Spine,
+    keys: &[(&PhysicalExprRef, &PhysicalExprRef)],
+    sources: &[(SpineColumn, Option<DataType>)],
+    other: &Arc<dyn ExecutionPlan>,
+    join: SideJoin,
+) -> Result<Option<(usize, usize)>> {
     let mut on = Vec::with_capacity(keys.len());
     let mut build_side = None;
-    for ((own, key), (source, _)) in keys.iter().zip(&sources) {
+    for ((own, key), (source, _)) in keys.iter().zip(sources) {
         let SpineColumn::BuildSide(number, column) = source else {
             return Ok(None);
         };
@@ -392,15 +554,14 @@ fn attach(
         return Ok(None);
     };
     let branch = &mut spine.build_sides[number];
-    if branch.semi {
-        return Ok(None);
-    }
-    let width = branch.plan.schema().fields().len();
-    let join_type = if semi {
-        JoinType::LeftSemi
-    } else {
-        JoinType::Inner
+    let join_type = match (branch.join, join) {
+        (SideJoin::Inner, SideJoin::Semi) => JoinType::LeftSemi,
+        (SideJoin::Inner, SideJoin::Inner) => JoinType::Inner,
+        (SideJoin::Inner | SideJoin::Outer, SideJoin::Outer) => JoinType::Left,
+        // What has no match there would stay, or only keys are there.
+        _ => return Ok(None),
     };
+    let width = branch.plan.schema().fields().len();
     branch.plan = Arc::new(HashJoinExec::try_new(
         Arc::clone(&branch.plan),
         Arc::clone(other),

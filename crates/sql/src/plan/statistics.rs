@@ -15,8 +15,20 @@ pub(crate) struct TableStatistics {
     exact: bool,
 }
 
+/// What is joined to the rows of a scan.
+#[derive(Debug)]
+pub(crate) struct JoinedRows {
+    /// How many of them a row of the scan finds, on average.
+    pub per_row: f64,
+    /// The number of their first column.
+    pub first_column: usize,
+    pub columns: Vec<ColumnStatistics>,
+}
+
 /// Share of rows that a predicate leaves of which nothing is known.
 const UNKNOWN: f64 = 0.25;
+/// Share of strings that are like a pattern: people look for what is rare.
+const LIKE: f64 = 0.1;
 
 impl TableStatistics {
     pub fn new(object: ObjectStatistics, snapshot: Timestamp) -> Self {
@@ -46,13 +58,20 @@ impl TableStatistics {
         }
     }
 
-    /// Statistics of rows of these expressions that pass these conjuncts.
-    pub fn rows_out(&self, output: &[Expr], filter: &[Expr], limit: Option<u64>) -> Statistics {
+    /// Statistics of rows of these expressions that pass these conjuncts and find what is joined.
+    pub fn rows_out(
+        &self,
+        output: &[Expr],
+        filter: &[Expr],
+        limit: Option<u64>,
+        joined: Option<&JoinedRows>,
+    ) -> Statistics {
         let share: f64 = filter
             .iter()
             .map(|conjunct| self.selectivity(conjunct))
             .product();
-        let all = filter.is_empty();
+        let share = share * joined.map_or(1.0, |joined| joined.per_row);
+        let all = filter.is_empty() && joined.is_none();
         let mut rows = if all {
             self.object.rows
         } else {
@@ -62,7 +81,7 @@ impl TableStatistics {
         rows = rows.min(limit.unwrap_or(u64::MAX));
         let columns: Vec<_> = output
             .iter()
-            .map(|expr| self.column(expr, rows, exact))
+            .map(|expr| self.column(expr, rows, exact, joined))
             .collect();
         let width: usize = columns.iter().map(|(_, width)| width).sum();
         Statistics {
@@ -73,11 +92,23 @@ impl TableStatistics {
     }
 
     /// A column's statistics and the bytes of one of its values.
-    fn column(&self, expr: &Expr, rows: u64, exact: bool) -> (ColumnStatistics, usize) {
+    fn column(
+        &self,
+        expr: &Expr,
+        rows: u64,
+        exact: bool,
+        joined: Option<&JoinedRows>,
+    ) -> (ColumnStatistics, usize) {
         let mut statistics = ColumnStatistics::new_unknown();
         let Expr::Column(position) = expr else {
             return (statistics, 16);
         };
+        if let Some(joined) = joined
+            && let Some(position) = position.checked_sub(joined.first_column)
+        {
+            let known = joined.columns.get(position).cloned().unwrap_or_default();
+            return (fewer(known, rows), 16);
+        }
         let Some(column) = self.object.columns.get(*position) else {
             return (statistics, 16);
         };
@@ -104,7 +135,7 @@ impl TableStatistics {
     }
 
     /// Distinct values of a column, at most.
-    fn distinct(&self, position: usize) -> Option<f64> {
+    pub fn distinct(&self, position: usize) -> Option<f64> {
         let column = self.object.columns.get(position)?;
         let span = || {
             let (min, max) = (
@@ -167,7 +198,10 @@ impl TableStatistics {
             }
             Expr::IsNull(_) => self.null_share(predicate),
             Expr::IsNotNull(operand) => 1.0 - self.null_share(&Expr::IsNull(operand.clone())),
-            Expr::Like { negated: true, .. } => 1.0 - UNKNOWN,
+            Expr::Like { negated, .. } => match negated {
+                true => 1.0 - LIKE,
+                false => LIKE,
+            },
             _ => UNKNOWN,
         };
         share.clamp(0.0, 1.0)
@@ -204,6 +238,18 @@ impl TableStatistics {
             }
             _ => UNKNOWN,
         }
+    }
+}
+
+/// What is known of a column of which there are so many rows now.
+fn fewer(column: ColumnStatistics, rows: u64) -> ColumnStatistics {
+    let column = column.to_inexact();
+    let most = |count: usize| count.min(rows as usize);
+    ColumnStatistics {
+        null_count: column.null_count.map(most),
+        distinct_count: column.distinct_count.map(most),
+        sum_value: Precision::Absent,
+        ..column
     }
 }
 
@@ -270,7 +316,7 @@ mod tests {
 
     #[test]
     fn an_unfiltered_scan_is_exact_at_its_snapshot_only() {
-        let statistics = table().rows_out(&[Expr::Column(0)], &[], None);
+        let statistics = table().rows_out(&[Expr::Column(0)], &[], None, None);
         assert_eq!(statistics.num_rows, Precision::Exact(1000));
         assert_eq!(
             statistics.column_statistics[0].null_count,
@@ -278,7 +324,7 @@ mod tests {
         );
         let later = TableStatistics::new(table().object, Timestamp(4));
         assert_eq!(
-            later.rows_out(&[], &[], None).num_rows,
+            later.rows_out(&[], &[], None, None).num_rows,
             Precision::Inexact(1000)
         );
     }
@@ -286,17 +332,39 @@ mod tests {
     #[test]
     fn limits() {
         assert_eq!(
-            table().rows_out(&[], &[], Some(7)).num_rows,
+            table().rows_out(&[], &[], Some(7), None).num_rows,
             Precision::Inexact(7)
         );
         assert_eq!(
-            table().rows_out(&[], &[], Some(2000)).num_rows,
+            table().rows_out(&[], &[], Some(2000), None).num_rows,
             Precision::Inexact(1000)
         );
         let filter = [compare(BinaryOp::Eq, 5)];
         assert_eq!(
-            table().rows_out(&[], &filter, Some(7)).num_rows,
+            table().rows_out(&[], &filter, Some(7), None).num_rows,
             Precision::Inexact(7)
+        );
+    }
+
+    #[test]
+    fn joined_rows_are_counted_for_each_row() {
+        let key = ColumnStatistics {
+            distinct_count: Precision::Exact(500),
+            ..ColumnStatistics::new_unknown()
+        };
+        let joined = JoinedRows {
+            per_row: 0.1,
+            first_column: 3,
+            columns: vec![key],
+        };
+        let output = [Expr::Column(3), Expr::Column(0)];
+        let statistics = table().rows_out(&output, &[], None, Some(&joined));
+        assert_eq!(statistics.num_rows, Precision::Inexact(100));
+        let columns = &statistics.column_statistics;
+        assert_eq!(columns[0].distinct_count, Precision::Inexact(100));
+        assert_eq!(
+            columns[1].min_value,
+            Precision::Inexact(ScalarValue::Int32(Some(1)))
         );
     }
 

@@ -112,6 +112,64 @@ fn what_fragments_can_do_is_in_the_fragments() {
 }
 
 #[test]
+fn joins_and_groups_are_in_fragments_as_far_as_they_can() {
+    block_on(async {
+        let session = database(1, 2).session();
+        star(&session).await;
+        for sql in [
+            "CREATE TABLE other AS SELECT v AS o, k AS c FROM fact WHERE v <= 150000",
+            "CREATE TABLE few AS SELECT k FROM dim WHERE k IN (3, 11)",
+        ] {
+            run(&session, sql).await.unwrap();
+        }
+        for (sql, expected) in [
+            (
+                "SELECT color, count(*) FROM fact LEFT JOIN dim ON fact.k = dim.k GROUP BY color",
+                &[
+                    "FragmentExec: table=fact, lookups=[outer k → (color)], groups=[color], aggregates=[count(*)], push",
+                    "FragmentExec: table=dim, columns=[k, k, color], push",
+                ][..],
+            ),
+            (
+                "SELECT k, t, sum(v) FROM fact GROUP BY ROLLUP (k, t)",
+                &[
+                    "FragmentExec: table=fact, groups=[k, t], aggregates=[sum(CAST(v AS BIGINT))], push",
+                ],
+            ),
+            // The other table is too large to be read first. What is left of the fact is not.
+            (
+                "SELECT max(t), max(c) FROM fact JOIN other ON v = o JOIN dim ON fact.k = dim.k WHERE color = 'c1'",
+                &[
+                    "FragmentExec: table=other, lookups=[o → (t)], groups=[], aggregates=[max(t), max(c)], push",
+                    "FragmentExec: table=fact, columns=[v, k, t, k], lookups=[k], push",
+                    "FragmentExec: table=dim, columns=[k], filter=[color = 'c1'], push",
+                ],
+            ),
+            // Only groups of the keys that are left are made.
+            (
+                "SELECT max(v) FROM fact JOIN few ON fact.k = few.k \
+                 WHERE v < (SELECT avg(o) FROM other WHERE c = fact.k)",
+                &[
+                    "FragmentExec: table=fact, columns=[k, v], probes=dynamic(v), lookups=[k], push",
+                    "FragmentExec: table=few, columns=[k], push",
+                    "FragmentExec: table=other, probes=dynamic(c), groups=[c], aggregates=[count(o), sum(CAST(o AS DOUBLE))], push",
+                ],
+            ),
+            (
+                "SELECT upper(t), sum(v) FROM fact GROUP BY 1",
+                &[
+                    "FragmentExec: table=fact, lookups=[each t → (upper(t))], groups=[upper(t)], aggregates=[sum(CAST(v AS BIGINT))], push",
+                    "FragmentExec: table=fact, groups=[t], aggregates=[], push",
+                ],
+            ),
+        ] {
+            let plan = lines(&session, &format!("EXPLAIN {sql}")).await;
+            assert_eq!(fragments(&plan), expected, "{plan:#?}");
+        }
+    });
+}
+
+#[test]
 fn the_keys_of_a_join_keep_rows_from_being_sent() {
     block_on(async {
         let session = database(1, 2).session();

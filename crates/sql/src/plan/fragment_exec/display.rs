@@ -1,6 +1,6 @@
 //! A fragment in `EXPLAIN`: one line that says all it does.
 
-use super::FragmentExec;
+use super::{FragmentExec, SideJoin};
 use crate::plan::time::Time;
 use crate::plan::translate::Named;
 use datafusion::arrow::datatypes::Schema;
@@ -94,9 +94,14 @@ impl FragmentExec {
                         .map(|column| schema.field(offset + column).name().as_str());
                     let columns = columns.collect::<Vec<_>>().join(", ");
                     offset += build_side.types.len();
+                    let outer = match build_side.join {
+                        SideJoin::Outer => "outer ",
+                        SideJoin::Computed => "each ",
+                        SideJoin::Inner | SideJoin::Semi => "",
+                    };
                     match columns.is_empty() {
-                        true => key.clone(),
-                        false => format!("{key} → ({columns})"),
+                        true => format!("{outer}{key}"),
+                        false => format!("{outer}{key} → ({columns})"),
                     }
                 });
         let build_sides = build_sides.collect::<Vec<_>>().join(", ");

@@ -14,7 +14,7 @@ use datafusion::physical_plan::filter_pushdown::{
 };
 use datafusion::physical_plan::metrics::MetricsSet;
 use datafusion::physical_plan::projection::ProjectionExec;
-use datafusion::physical_plan::statistics::StatisticsArgs;
+use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
 use datafusion::physical_plan::{ExecutionPlan, PlanProperties};
 use eris_fragment::Output;
 use std::sync::Arc;
@@ -83,23 +83,26 @@ impl ExecutionPlan for FragmentExec {
         Some(self.metrics.clone_inner())
     }
 
+    fn child_stats_requests(&self, _: Option<usize>) -> Vec<ChildStats> {
+        vec![ChildStats::At(None); self.children().len()]
+    }
+
     fn statistics_from_inputs(
         &self,
-        _: &[Arc<Statistics>],
+        build_sides: &[Arc<Statistics>],
         args: &StatisticsArgs,
     ) -> Result<Arc<Statistics>> {
         let Output::Rows { columns, limit } = &self.output else {
             return Ok(Arc::new(Statistics::new_unknown(&self.schema)));
         };
-        let all = self.scan.statistics.rows_out(columns, &self.filter, *limit);
-        // A stream gets what its workers send, so only the sum is known; and of joined rows not even that.
-        Ok(Arc::new(
-            if args.partition().is_none() && !self.is_joined() {
-                all
-            } else {
-                all.to_inexact()
-            },
-        ))
+        let star = self.star.as_ref();
+        let joined = star.map(|star| star.joined_rows(&self.scan, build_sides));
+        let all = (self.scan.statistics).rows_out(columns, &self.filter, *limit, joined.as_ref());
+        // A stream gets what its workers send, so only the sum is known.
+        Ok(Arc::new(match args.partition() {
+            None => all,
+            Some(_) => all.to_inexact(),
+        }))
     }
 
     fn supports_limit_pushdown(&self) -> bool {

@@ -13,9 +13,11 @@ use super::{FragmentExec, over_scans};
 use crate::maintenance::recoding::{Join, Sizes};
 use crate::plan::planner::rules_without_stars;
 use crate::plan::scan::Scan;
+use crate::plan::statistics::JoinedRows;
 use datafusion::arrow::array::{Array, RecordBatch};
 use datafusion::arrow::compute::{cast, concat_batches, filter_record_batch, is_not_null};
-use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
+use datafusion::common::Statistics;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::TaskContext;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
@@ -27,8 +29,8 @@ use datafusion::physical_plan::{
     ExecutionPlan, ExecutionPlanProperties, Partitioning, execute_stream,
 };
 use eris_fragment::{
-    AggregateFunction, Execution, FragmentError, FragmentReport, FragmentStream, KeySet, Lookup,
-    Output, Probe, Type,
+    AggregateFunction, Execution, Expr, FragmentError, FragmentReport, FragmentStream, KeySet,
+    Lookup, Output, Probe, Type,
 };
 use futures::future::try_join_all;
 use futures::{StreamExt, TryStreamExt};
@@ -61,10 +63,21 @@ pub(crate) struct BuildSide {
     pub column: usize,
     /// The types of its other columns.
     pub types: Vec<Type>,
-    /// Only whether there is a row matters.
-    pub semi: bool,
+    pub join: SideJoin,
     /// The scan that the key comes from as it is, and which of its columns it is.
     pub origin: Option<(Arc<Scan>, usize)>,
+}
+
+/// What a side is to the fact's rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SideJoin {
+    Inner,
+    /// Only whether there is a row matters.
+    Semi,
+    /// Rows without a match stay.
+    Outer,
+    /// The same with what is computed of all values of the fact's column: if that fails, nobody may have asked for it.
+    Computed,
 }
 
 /// The rows of all sides.
@@ -78,7 +91,46 @@ struct BuildRows {
     rows: RecordBatch,
     keys: KeySet,
     column: usize,
-    only_keys: bool,
+    /// Each key is there once, or it does not matter how often.
+    unique: bool,
+    outer: bool,
+}
+
+impl BuildSide {
+    /// How many rows of this side a row of the fact finds, on average.
+    fn per_row(&self, fact: &Scan, side: &Statistics) -> f64 {
+        let rows = side.num_rows.get_value().copied();
+        self.join
+            .matches(fact, self.column, self.origin.as_ref(), rows)
+    }
+}
+
+impl SideJoin {
+    /// How many of so many rows of a side a row of the fact finds by a column, on average: as many as there are of a
+    /// key. The keys are those of the side's origin, if it is known, for facts refer to what is there. How many the
+    /// fact has is only known as a span, which says little where keys are such as 19980131.
+    pub fn matches(
+        self,
+        fact: &Scan,
+        column: usize,
+        origin: Option<&(Arc<Scan>, usize)>,
+        rows: Option<usize>,
+    ) -> f64 {
+        let of_side = origin.and_then(|(scan, column)| scan.statistics.distinct(*column));
+        let keys = of_side.or_else(|| fact.statistics.distinct(column));
+        match (rows, keys) {
+            (Some(rows), Some(keys)) => {
+                let found = rows as f64 / keys;
+                match self {
+                    SideJoin::Inner => found,
+                    SideJoin::Semi => found.min(1.0),
+                    SideJoin::Outer => found.max(1.0),
+                    SideJoin::Computed => 1.0,
+                }
+            }
+            _ => 1.0,
+        }
+    }
 }
 
 impl Star {
@@ -109,6 +161,12 @@ impl Star {
         &self.schema
     }
 
+    /// The same with more sides, which are joined to rows that stay.
+    fn with_sides(&self, more: Vec<BuildSide>, scan: &Scan) -> Self {
+        let sides = self.build_sides.iter().cloned().chain(more);
+        Star::new(sides.collect(), Arc::clone(&self.general), scan)
+    }
+
     /// The types of all columns.
     pub fn types(&self) -> &[Type] {
         &self.types
@@ -128,6 +186,19 @@ impl Star {
             build_side.plan = plan;
         }
         star
+    }
+
+    /// What the sides are expected to join to rows of a scan, by the statistics of their plans.
+    pub(super) fn joined_rows(&self, fact: &Scan, sides: &[Arc<Statistics>]) -> JoinedRows {
+        let both = || self.build_sides.iter().zip(sides);
+        let columns = both().flat_map(|(_, side)| side.column_statistics.iter().skip(1).cloned());
+        JoinedRows {
+            per_row: both()
+                .map(|(side, rows)| side.per_row(fact, rows))
+                .product(),
+            first_column: fact.types.len(),
+            columns: columns.collect(),
+        }
     }
 
     /// The same with something on top of the joins.
@@ -241,6 +312,17 @@ impl BuildSide {
         held: &MemoryReservation,
         context: &Arc<TaskContext>,
     ) -> Result<Option<BuildRows>> {
+        match self.read_rows(held, context).await {
+            Err(_) if self.join == SideJoin::Computed => Ok(None),
+            rows => rows,
+        }
+    }
+
+    async fn read_rows(
+        &self,
+        held: &MemoryReservation,
+        context: &Arc<TaskContext>,
+    ) -> Result<Option<BuildRows>> {
         let mut stream = execute_stream(Arc::clone(&self.plan), Arc::clone(context))?;
         let mut batches = Vec::new();
         while let Some(batch) = stream.try_next().await? {
@@ -259,14 +341,16 @@ impl BuildSide {
         let Some((keys, unique)) = KeySet::of_values(rows.column(0)) else {
             return Ok(None);
         };
-        if !unique && !self.semi && held.try_grow(BYTES_PER_MATCH * rows.num_rows()).is_err() {
+        let unique = unique || self.join == SideJoin::Semi;
+        if !unique && held.try_grow(BYTES_PER_MATCH * rows.num_rows()).is_err() {
             return Ok(None);
         }
         Ok(Some(BuildRows {
             rows,
             keys,
             column: self.column,
-            only_keys: unique || self.semi,
+            unique,
+            outer: matches!(self.join, SideJoin::Outer | SideJoin::Computed),
         }))
     }
 }
@@ -286,17 +370,22 @@ impl BuildSides {
                 rows,
                 keys,
                 column,
-                only_keys,
+                unique,
+                outer,
             } = build_side;
-            if chosen.is_empty() && (only_keys || !often_matters) {
-                probes.push(Probe { column, keys });
+            if chosen.is_empty() && (unique || !often_matters) {
+                // Of an outer join, nothing is left then.
+                if !outer {
+                    probes.push(Probe { column, keys });
+                }
                 continue;
             }
             let columns: Vec<usize> = std::iter::once(0)
                 .chain(chosen.iter().map(|column| column + 1))
                 .collect();
             let rows = rows.project(&columns)?;
-            lookups.push(Lookup::with_set(column, rows, keys));
+            let lookup = Lookup::with_set(column, rows, keys);
+            lookups.push(if outer { lookup.into_outer() } else { lookup });
         }
         Ok((lookups, probes))
     }
@@ -321,6 +410,31 @@ impl BuildSides {
 }
 
 impl FragmentExec {
+    /// Its own sides and more, which need not be joined to have the same rows.
+    pub fn star_with(&self, more: Vec<BuildSide>) -> Star {
+        match &self.star {
+            Some(star) => star.with_sides(more, &self.scan),
+            None => Star::new(more, Arc::new(self.clone()), &self.scan),
+        }
+    }
+
+    /// The values of a column of its table, in rows that pass its own filter; a value may be there once for each
+    /// worker.
+    pub fn distinct(&self, column: usize, field: FieldRef) -> Self {
+        let output = Output::Groups {
+            keys: vec![Expr::Column(column)],
+            aggregates: Vec::new(),
+        };
+        let schema = Arc::new(Schema::new(vec![field]));
+        FragmentExec::new(Arc::clone(&self.scan), self.filter.clone(), output, schema)
+    }
+
+    /// How many rows its own filter is expected to leave.
+    pub fn expected_rows(&self) -> f64 {
+        let rows = (self.scan.statistics).rows_out(&[], &self.filter, None, None);
+        rows.num_rows.get_value().copied().unwrap_or(0) as f64
+    }
+
     /// The same with sides joined to its rows.
     pub fn joined(&self, star: Star, output: Output, schema: SchemaRef) -> Self {
         let mut joined = self.with_output(output, schema);
