@@ -10,6 +10,9 @@
 //! Runs after the static filters have moved into the scan and before exchanges are added. The output equals the partial
 //! aggregate's, state columns included: AVG is a count and a sum, in this order.
 
+mod computed;
+mod sets;
+
 use crate::plan::fragment_exec::FragmentExec;
 use crate::plan::merge_groups::MergeGroupsExec;
 use crate::plan::translate::{Scope, constant};
@@ -41,10 +44,9 @@ impl PhysicalOptimizerRule for PushAggregates {
             if let Some(merge) = aggregate.and_then(MergeGroupsExec::in_place_of) {
                 return Ok(Transformed::yes(Arc::new(merge) as _));
             }
-            let fragment = aggregate.and_then(push);
-            let fragment = fragment.map(|fragment| fragment.with_joins_below(&node));
-            Ok(match fragment.transpose()? {
-                Some(fragment) => Transformed::yes(Arc::new(fragment) as _),
+            let pushed = aggregate.map(|aggregate| pushed(aggregate, &node));
+            Ok(match pushed.transpose()?.flatten() {
+                Some(pushed) => Transformed::yes(pushed),
                 None => Transformed::no(node),
             })
         })
@@ -58,6 +60,23 @@ impl PhysicalOptimizerRule for PushAggregates {
     fn schema_check(&self) -> bool {
         true
     }
+}
+
+/// What does the same as a partial aggregate, which `node` is, with more of it in the fragment; `None` if nothing does.
+fn pushed(
+    aggregate: &AggregateExec,
+    node: &Arc<dyn ExecutionPlan>,
+) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    let computed = computed::with_computed(aggregate)?;
+    for aggregate_now in computed.iter().chain([aggregate]) {
+        if let Some(fragment) = push(aggregate_now) {
+            return Ok(Some(Arc::new(fragment.with_joins_below(node)?)));
+        }
+        if let Some(regrouped) = sets::regrouped(aggregate_now, aggregate)? {
+            return Ok(Some(regrouped));
+        }
+    }
+    Ok(None)
 }
 
 /// The fragment that does what a partial aggregate and all below it do; `None` if none can.
