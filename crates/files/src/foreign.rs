@@ -21,7 +21,7 @@ const EXTENSION: &str = "ARROW:extension:name";
 const UUID: &str = "arrow.uuid";
 
 /// The field that says that it has UUIDs.
-pub(crate) fn uuid_field(name: &str, nullable: bool) -> Field {
+pub fn uuid_field(name: &str, nullable: bool) -> Field {
     let field = Field::new(name, DataType::FixedSizeBinary(UUID_BYTES), nullable);
     field.with_metadata([(EXTENSION.to_owned(), UUID.to_owned())].into())
 }

@@ -66,6 +66,7 @@ pub use damage::ContainDamage;
 pub use directory::{DirectoryUnderWay, is_within, read_text};
 pub use encoding::{TextCoding, TextEncoding};
 pub use error::{ColumnPlace, FileError, FileFault, FileFaultKind, Misfit, TypeOrigin, shortened};
+pub use foreign::uuid_field;
 pub use format::{Format, is_file_name};
 pub use frame::{
     Comparison, Condition, ConditionTest, Frame, FrameBatches, FrameError, FrameFault,

@@ -15,10 +15,11 @@ use crate::text::parameter::{Parameter, placeholder};
 use crate::text::parse::parse;
 use crate::text::statement::Statement;
 use datafusion::arrow::array::{ArrayRef, RecordBatch, new_null_array};
-use datafusion::arrow::datatypes::{DataType, SchemaRef};
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::ScalarValue;
 use datafusion::sql::sqlparser::ast::{self, Expr, Ident, SelectItem, SetExpr};
-use eris_files::{Condition, Frame, FrameBatches, FrameError};
+use eris_exact::types::UUID_BYTES;
+use eris_files::{Condition, Frame, FrameBatches, FrameError, uuid_field};
 use eris_syntax::expressions_mut;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -120,10 +121,17 @@ fn batch(prepared: &Prepared, rows: &[Vec<Parameter>]) -> Result<Option<RecordBa
             fitted.map_err(|error| error.within(&format!("row {}", number + 1)))
         });
         let values = values.collect::<Result<Vec<_>, _>>()?;
-        Ok((name.as_str(), column(prepared, position, &values)?, true))
+        let column = column(prepared, position, &values)?;
+        let field = match column.data_type() {
+            DataType::FixedSizeBinary(UUID_BYTES) => uuid_field(name, true),
+            other => Field::new(name, other.clone(), true),
+        };
+        Ok((field, column))
     });
     let columns = columns.collect::<Result<Vec<_>, SqlError>>()?;
-    Ok(Some(RecordBatch::try_from_iter_with_nullable(columns)?))
+    let (fields, columns): (Vec<Field>, Vec<ArrayRef>) = columns.into_iter().unzip();
+    let schema = Arc::new(Schema::new(fields));
+    Ok(Some(RecordBatch::try_new(schema, columns)?))
 }
 
 /// Values as a column: of the type that they have, or if they have several, of the parameter's.

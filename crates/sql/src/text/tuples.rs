@@ -204,11 +204,11 @@ fn member(parts: &[Expr], subquery: &Query, negated: bool) -> Expr {
     nested(member)
 }
 
-/// ANY over a list that may have a NULL.
+/// ANY over a list that may have a NULL. Its element 0 is a NULL of the right type, which NULL itself is not for all.
 fn any_of(any: Expr, list: &Expr) -> Expr {
-    let text = format!(
-        "CASE WHEN {any} THEN TRUE WHEN array_position({list}, NULL, 1) IS NOT NULL THEN NULL ELSE {any} END"
-    );
+    let null = format!("array_position({list}, array_element({list}, 0), 1)");
+    let text =
+        format!("CASE WHEN {any} THEN TRUE WHEN {null} IS NOT NULL THEN NULL ELSE {any} END");
     nested(expression(&text))
 }
 
