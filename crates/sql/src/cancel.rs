@@ -22,11 +22,13 @@ use datafusion::physical_plan::joins::utils::JoinFilter;
 use datafusion::physical_plan::joins::{NestedLoopJoinExec, NestedLoopJoinExecBuilder};
 use eris_fragment::FragmentError;
 use std::fmt;
+use std::future::poll_fn;
 use std::hash::{Hash, Hasher};
 use std::pin::pin;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
 /// How far a statement's life has come. Cheap to clone; clones are the same.
@@ -139,6 +141,25 @@ impl CancelToken {
             STOPPED => self.error(),
             _ => error,
         })
+    }
+
+    /// The same for whoever may have no timer, as those of another runtime or of none.
+    pub async fn guard_anywhere<T>(
+        &self,
+        runtime: &Handle,
+        work: impl Future<Output = Result<T, SqlError>>,
+    ) -> Result<T, SqlError> {
+        let mut guarded = pin!(self.guard(work));
+        match self.0.deadline {
+            None => guarded.await,
+            Some(_) => {
+                poll_fn(|cx| {
+                    let _timer = runtime.enter();
+                    guarded.as_mut().poll(cx)
+                })
+                .await
+            }
+        }
     }
 
     fn state(&self) -> u8 {

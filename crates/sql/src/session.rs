@@ -142,6 +142,10 @@ impl Running<'_> {
 pub struct Canceller(CancelToken);
 
 impl Canceller {
+    pub(crate) fn new(token: CancelToken) -> Self {
+        Canceller(token)
+    }
+
     /// Sees to it that nothing of the statement takes effect, if that is still possible: then its future, or its rows,
     /// are of no use and should be dropped. `false`: it takes effect, or has, and its future will tell how.
     pub fn cancel(&self) -> bool {

@@ -7,8 +7,8 @@ use crate::catalog::{Contents, Table, TableOrView};
 use crate::context::StatementContext;
 use crate::error::{Mistake, SqlError};
 use crate::running::query::Task;
-use crate::session::Session;
 use crate::session::database::Database;
+use crate::session::{Canceller, Session};
 use crate::write::coerce::Target;
 use crate::write::locks::SharedLocks;
 use crate::write::references::{Affected, Effect, Parents};
@@ -25,6 +25,7 @@ use futures::future::BoxFuture;
 use std::any::Any;
 use std::collections::HashSet;
 use std::fmt;
+use std::future::poll_fn;
 use std::ops::Bound;
 use std::sync::{Arc, Weak};
 use tokio::sync::oneshot;
@@ -75,6 +76,8 @@ pub struct TableRows {
     uniques: UniqueKeys,
     /// None where the home has no way to single rows.
     rows: Option<Box<dyn RowClient>>,
+    /// Of the next call, if somebody may cancel it.
+    next: Option<CancelToken>,
     /// The contents of the catalogue in which it was last seen that the table is what its name leads to.
     seen: Weak<Contents>,
 }
@@ -141,6 +144,7 @@ impl TableRows {
             uniques: UniqueKeys::of(&table),
             table,
             rows,
+            next: None,
             seen: Weak::new(),
         })
     }
@@ -155,14 +159,33 @@ impl TableRows {
         self.table.key.as_ref().map_or(&[], |key| &key.columns)
     }
 
+    /// Cancels the next call from elsewhere, and tells whether that came in time. The call begins now, and may take as
+    /// long as a statement of the session.
+    pub fn canceller(&mut self) -> Canceller {
+        let token = CancelToken::new(self.context.session.variables().statement_timeout);
+        self.next = Some(token.clone());
+        Canceller::new(token)
+    }
+
+    /// What the next call is stopped by.
+    fn token(&mut self) -> CancelToken {
+        let token = self.next.take();
+        token
+            .unwrap_or_else(|| CancelToken::new(self.context.session.variables().statement_timeout))
+    }
+
     /// The rows that have keys: these columns of them, in the order of the keys.
     ///
     /// # Errors
-    /// There are no such columns, a value fits no key, or the table was changed or dropped.
+    /// There are no such columns, a value fits no key, the table was changed or dropped, or the call was stopped.
     pub async fn get(&mut self, keys: &[ArrayRef], columns: &[&str]) -> Result<Found, SqlError> {
-        self.check_current()?;
-        let (keys, columns) = (self.keys(keys)?, self.columns(columns)?);
-        self.find(&keys, columns, Newest::Visible).await
+        let (token, runtime) = (self.token(), self.database.runtime().clone());
+        let found = async {
+            self.check_current()?;
+            let (keys, columns) = (self.keys(keys)?, self.columns(columns)?);
+            self.find(&keys, columns, Newest::Visible).await
+        };
+        token.guard_anywhere(&runtime, found).await
     }
 
     async fn find(
@@ -204,21 +227,25 @@ impl TableRows {
         limit: usize,
         columns: &[&str],
     ) -> Result<Vec<RecordBatch>, SqlError> {
-        self.check_current()?;
-        let columns = self.columns(columns)?;
-        let ranges = ranges.iter();
-        let ranges = ranges.map(|(from, to)| Ok((self.bound(*from)?, self.bound(*to)?)));
-        let ranges = ranges.collect::<Result<Vec<_>, SqlError>>()?;
-        let ranges: Vec<KeyBounds<'_>> = (ranges.iter())
-            .map(|(from, to)| {
-                let from = from.as_ref().map(Vec::as_slice);
-                (from, to.as_ref().map(Vec::as_slice))
-            })
-            .collect();
-        let rows = self.rows.as_mut();
-        let rows =
-            rows.ok_or_else(|| SqlError::not_supported("ranges of keys where this table is"))?;
-        Ok(rows.ranges(&ranges, limit, columns).await?)
+        let (token, runtime) = (self.token(), self.database.runtime().clone());
+        let found = async {
+            self.check_current()?;
+            let columns = self.columns(columns)?;
+            let ranges = ranges.iter();
+            let ranges = ranges.map(|(from, to)| Ok((self.bound(*from)?, self.bound(*to)?)));
+            let ranges = ranges.collect::<Result<Vec<_>, SqlError>>()?;
+            let ranges: Vec<KeyBounds<'_>> = (ranges.iter())
+                .map(|(from, to)| {
+                    let from = from.as_ref().map(Vec::as_slice);
+                    (from, to.as_ref().map(Vec::as_slice))
+                })
+                .collect();
+            let rows = self.rows.as_mut();
+            let rows =
+                rows.ok_or_else(|| SqlError::not_supported("ranges of keys where this table is"))?;
+            Ok(rows.ranges(&ranges, limit, columns).await?)
+        };
+        token.guard_anywhere(&runtime, found).await
     }
 
     /// Puts rows in; each replaces the row that has its key, if there is one. Columns go by their names; one that is
@@ -229,10 +256,14 @@ impl TableRows {
     /// memory, or the table was changed or dropped.
     pub fn put<'a>(&'a mut self, rows: &'a RecordBatch) -> BoxFuture<'a, Result<u64, SqlError>> {
         // Boxed here, so that its code is made in this crate, not in each that calls it.
-        Box::pin(self.put_rows(rows))
+        Box::pin(async move {
+            let (token, runtime) = (self.token(), self.database.runtime().clone());
+            let put = self.put_rows(rows, &token);
+            token.guard_anywhere(&runtime, put).await
+        })
     }
 
-    async fn put_rows(&mut self, rows: &RecordBatch) -> Result<u64, SqlError> {
+    async fn put_rows(&mut self, rows: &RecordBatch, token: &CancelToken) -> Result<u64, SqlError> {
         let (context, table) = (self.context.clone(), Arc::clone(&self.table));
         let names = rows.schema();
         let names = names.fields().iter().map(|field| {
@@ -261,15 +292,19 @@ impl TableRows {
                 .await?
         {
             let replaced = match self.rows.as_mut().filter(|_| self.uniques.is_empty()) {
-                Some(client) => Some(client.put(rows.clone(), held).await.map_err(wrong)?),
-                None => self.change_together(&keys, Some(&rows)).await?,
+                Some(client) => {
+                    poll_fn(|cx| client.poll_write_lock(cx)).await;
+                    token.begin_commit()?;
+                    Some(client.put(rows.clone(), held).await.map_err(wrong)?)
+                }
+                None => self.change_together(&keys, Some(&rows), token).await?,
             };
             if let Some(replaced) = replaced {
                 context.wrote(&table);
                 return Ok(replaced);
             }
         }
-        self.change_alone(effect, keys, Some(rows)).await
+        self.change_alone(effect, keys, Some(rows), token).await
     }
 
     /// Removes the rows that have keys; returns how many there were.
@@ -277,23 +312,33 @@ impl TableRows {
     /// # Errors
     /// As [`TableRows::get`]; or a row of another table refers to one of them.
     pub fn remove<'a>(&'a mut self, keys: &'a [ArrayRef]) -> BoxFuture<'a, Result<u64, SqlError>> {
-        Box::pin(self.remove_rows(keys))
+        Box::pin(async move {
+            let (token, runtime) = (self.token(), self.database.runtime().clone());
+            let removed = self.remove_rows(keys, &token);
+            token.guard_anywhere(&runtime, removed).await
+        })
     }
 
-    async fn remove_rows(&mut self, keys: &[ArrayRef]) -> Result<u64, SqlError> {
+    async fn remove_rows(
+        &mut self,
+        keys: &[ArrayRef],
+        token: &CancelToken,
+    ) -> Result<u64, SqlError> {
         let effect = Effect::ending();
         let shared = self.shared(&effect).await?;
         let keys = self.keys(keys)?;
         if let Some(SharedRight { held, .. }) = shared {
             if let Some(client) = self.rows.as_mut().filter(|_| self.uniques.is_empty()) {
+                poll_fn(|cx| client.poll_write_lock(cx)).await;
+                token.begin_commit()?;
                 let removed = client.remove(&keys, held).await;
                 return removed.map_err(|error| self.table.write_error(error));
             }
-            if let Some(removed) = self.change_together(&keys, None).await? {
+            if let Some(removed) = self.change_together(&keys, None, token).await? {
                 return Ok(removed);
             }
         }
-        self.change_alone(effect, keys, None).await
+        self.change_alone(effect, keys, None, token).await
     }
 
     /// Replaces or removes the rows that have keys, and the keys of UNIQUE constraints with them; how many there were.
@@ -302,6 +347,7 @@ impl TableRows {
         &mut self,
         keys: &[ArrayRef],
         new: Option<&RecordBatch>,
+        token: &CancelToken,
     ) -> Result<Option<u64>, SqlError> {
         let reads: Arc<[ColumnId]> = self.uniques.reads().collect();
         for _ in 0..TRIES {
@@ -315,12 +361,14 @@ impl TableRows {
                 key.add_to(&mut *changes)?;
             }
             changes.wait_for_write_locks().await;
+            token.begin_commit()?;
             let done = changes.commit().await;
             if done.map_err(|error| self.table.write_error(error))? {
                 // A key that is named twice has one row.
                 let ended: HashSet<RowId> = found.row_ids().collect();
                 return Ok(Some(ended.len() as u64));
             }
+            token.end_commit();
         }
         Ok(None)
     }
@@ -331,6 +379,7 @@ impl TableRows {
         effect: Effect,
         keys: Vec<ArrayRef>,
         new: Option<RecordBatch>,
+        token: &CancelToken,
     ) -> Result<u64, SqlError> {
         let change = alone::change(
             self.context.clone(),
@@ -340,7 +389,7 @@ impl TableRows {
             new,
         );
         let (reply, done) = oneshot::channel();
-        let token = CancelToken::new(None);
+        let token = token.clone();
         let work = STATEMENT.scope(token.clone(), async move {
             // Nobody is waiting if this fails.
             let _ = reply.send(change.await);
