@@ -177,6 +177,7 @@ def test_columns_of_different_lengths(con):
         (pandas.Series(["a", None], dtype="string[pyarrow]"), ["a", None]),
         (pandas.Series(["a", "b", "a", None], dtype="category"), ["a", "b", "a", None]),
         (pandas.Series([3, 1, None], dtype="category"), [3, 1, None]),
+        (pandas.Series([datetime.datetime(2024, 1, 2), None], dtype="category"), [datetime.datetime(2024, 1, 2), None]),
         (pandas.Series([b"a", None], dtype="object"), [b"a", None]),
         (pandas.Series([Decimal("1.5"), Decimal("22.25"), None]), [Decimal("1.50"), Decimal("22.25"), None]),
         (pandas.Series([datetime.date(2024, 1, 2), None]), [datetime.date(2024, 1, 2), None]),
@@ -208,6 +209,8 @@ def test_columns_of_pandas(con, series, expected):
         pandas.Series([1, "a"], dtype="object"),
         pandas.Series([object()]),
         pandas.Series([1 + 2j]),
+        pandas.Series(pandas.period_range("2024-01", periods=2, freq="M")),
+        pandas.Series(pandas.interval_range(0, 2)),
     ],
     ids=lambda value: str(value.dtype) if isinstance(value, pandas.Series) else "",
 )
@@ -384,6 +387,51 @@ def test_a_dictionary_whose_values_have_a_null(con):
     assert con.execute("SELECT x FROM frame").fetchall() == [("a",), (None,), (None,)]
 
 
+NULL_ROWS = pyarrow.StructArray.from_arrays(
+    [pyarrow.array([7, 42, 5]), pyarrow.array(["a", "b", None])], ["a", "b"], mask=pyarrow.array([False, True, False])
+)
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [NULL_ROWS, pyarrow.chunked_array([NULL_ROWS]), pyarrow.chunked_array([NULL_ROWS.slice(0, 1), NULL_ROWS.slice(1)])],
+    ids=["array", "chunks", "slices"],
+)
+def test_rows_that_are_null(con, frame):
+    expected = [(7, "a"), (None, None), (5, None)]
+    assert con.execute("SELECT * FROM frame").fetchall() == expected
+    con.register("registered", frame)
+    assert con.execute("SELECT * FROM registered").fetchall() == expected
+    con.execute("CREATE TABLE t (a BIGINT, b VARCHAR)")
+    con.append("t", frame)
+    assert con.execute("SELECT * FROM t").fetchall() == expected
+
+
+def test_rows_that_are_null_with_a_value_that_cannot_be(con):
+    runs = pyarrow.RunEndEncodedArray.from_arrays([2], ["x"])
+    frame = pyarrow.StructArray.from_arrays([runs], ["a"], mask=pyarrow.array([False, True]))
+    with pytest.raises(eris_db.Error, match='column "a".*NULL'):
+        con.execute("SELECT * FROM frame").fetchall()
+
+
+def test_values_of_one_column_are_no_rows(con):
+    class Stream:
+        """An object with Arrow's interface, of which nothing else is known."""
+
+        def __arrow_c_stream__(self, requested_schema=None):
+            return pyarrow.chunked_array([[1, 2]]).__arrow_c_stream__()
+
+    frame = Stream()
+    with pytest.raises(eris_db.Error, match="Int64"):
+        con.execute("SELECT * FROM frame").fetchall()
+
+
+def test_times_before_their_day(con):
+    frame = pyarrow.table({"x": pyarrow.array([-5], pyarrow.int64()).view(pyarrow.time64("us"))})
+    with pytest.raises(eris_db.DataError):
+        con.execute("SELECT x FROM frame").fetchall()
+
+
 UNION = pyarrow.UnionArray.from_sparse(
     pyarrow.array([0, 1], pyarrow.int8()), [pyarrow.array([1, 2]), pyarrow.array(["a", "b"])]
 )
@@ -490,6 +538,16 @@ def test_a_variable_that_is_no_relation_says_what_it_is(con):
     frame = None
     with pytest.raises(eris_db.ProgrammingError, match='"frame" does not exist'):
         con.execute("SELECT * FROM frame")
+
+
+def test_a_variable_that_is_no_relation_has_a_sqlstate(con):
+    frame = 5
+    with pytest.raises(eris_db.ProgrammingError) as raised:
+        con.execute("SELECT * FROM frame")
+    assert raised.value.sqlstate == "42P01"
+    with pytest.raises(eris_db.ProgrammingError) as raised:
+        con.register("frame", frame)
+    assert raised.value.sqlstate == "42809"
 
 
 def test_a_variable_in_another_case(con):

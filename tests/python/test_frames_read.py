@@ -195,6 +195,85 @@ def test_conditions_mean_the_same_in_every_frame(con, tmp_path):
     assert not wrong, "\n".join(map(str, wrong[:10]))
 
 
+POLARS = {
+    "nanoseconds": (
+        polars.Series([1577836800000000001]).cast(polars.Datetime("ns")),
+        ["> TIMESTAMP '2020-01-01'", "= TIMESTAMP '2020-01-01'", "IN (TIMESTAMP '2020-01-01')"],
+    ),
+    "milliseconds": (
+        polars.Series([1577836800001]).cast(polars.Datetime("ms")),
+        ["> TIMESTAMP '2020-01-01 00:00:00.0005'", "< TIMESTAMP '2020-01-01 00:00:00.0015'"],
+    ),
+    "Berlin": (
+        polars.Series([datetime.datetime(2024, 7, 2)]).dt.replace_time_zone("Europe/Berlin"),
+        ["> TIMESTAMPTZ '2024-07-01 21:59:59+00'", "> TIMESTAMPTZ '2024-07-01 22:00+00'", "IS NOT NULL"],
+    ),
+    "UTC": (
+        polars.Series([datetime.datetime(2024, 7, 2)]).dt.replace_time_zone("UTC"),
+        ["> TIMESTAMPTZ '2024-07-01 21:59:59+00'", "IN (TIMESTAMPTZ '2024-07-02 00:00+00')"],
+    ),
+    "enum": (polars.Series(["z", "b"], dtype=polars.Enum(["z", "b"])), ["> 'a'", "> 'q'", "IN ('b', 'x')"]),
+    "categorical": (polars.Series(["z", "b"], dtype=polars.Categorical), ["> 'a'", "> 'q'", "= 'x'"]),
+    "decimal": (polars.Series([decimal.Decimal("1.25")]), ["> 1.2", "= 1.25", "= 1.250"]),
+    "small": (polars.Series([200], dtype=polars.UInt8), ["> 100", "> -1", "< 300", "IN (200, 300)"]),
+    "large": (polars.Series([2**63 + 5], dtype=polars.UInt64), ["> 9223372036854775810", "IN (9223372036854775813)"]),
+    "date": (polars.Series([datetime.date(2024, 1, 1)]), ["< DATE '9999-12-31' + 5", "> DATE '2023-12-31'"]),
+    "span": (polars.Series([datetime.timedelta(1)]), ["> INTERVAL '1 hour'"]),
+}
+
+
+@pytest.mark.parametrize("name", POLARS)
+def test_conditions_of_lazy_frames_mean_what_they_mean_in_sql(con, name, tmp_path):
+    series, conditions = POLARS[name]
+    eager = polars.DataFrame({"x": series})
+    frames = {"lazy": eager.lazy()}
+    frames["dataset"] = pyarrow.dataset.dataset(eager.to_arrow(compat_level=polars.CompatLevel.oldest()))
+    for kind, frame in frames.items():
+        for condition in conditions:
+            expected = con.execute(f"SELECT count(*) FROM eager WHERE x {condition}").fetchone()
+            found = con.execute(f"SELECT count(*) FROM frame WHERE x {condition}").fetchone()
+            assert found == expected, (kind, condition, frame is None)
+
+
+def test_pandas_frames_may_change_between_statements(con):
+    frame = pandas.DataFrame({"a": [1, 2], "b": [1, 2], "s": ["x", "y"]})
+    con.register("registered", frame)
+    assert con.execute("SELECT a FROM registered").fetchall() == [(1,), (2,)]
+    frame["a"] *= 10
+    frame["b"] *= 10
+    frame["s"] = ["z", "z"]
+    assert con.execute("SELECT a, b, s FROM registered").fetchall() == [(10, 10, "z"), (20, 20, "z")]
+    assert con.execute("SELECT a + ? FROM registered", [1]).fetchall() == [(11,), (21,)]
+    del frame["b"]
+    frame["c"] = [3, 4]
+    assert con.execute("SELECT c FROM registered").fetchall() == [(3,), (4,)]
+    with pytest.raises(eris_db.ProgrammingError, match='"b"'):
+        con.execute("SELECT b FROM registered")
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda values: pandas.Series(values, dtype="str"),
+        lambda values: pandas.Series(values, dtype="object"),
+        lambda values: pandas.Series(values, dtype="string[python]"),
+        lambda values: pandas.Series(values, dtype="category"),
+        lambda values: pandas.Series([value.encode() for value in values], dtype="object"),
+        lambda values: pandas.Series([datetime.datetime(2024, 1, 1)] * len(values)).dt.tz_localize("Europe/Berlin"),
+    ],
+    ids=["str", "object", "string", "category", "bytes", "times"],
+)
+def test_pandas_columns_that_nobody_wants_are_not_converted(con, monkeypatch, make):
+    converted = []
+    series = eris_db._frames._series
+    monkeypatch.setattr(
+        eris_db._frames, "_series", lambda column: converted.append((column.name, len(column))) or series(column)
+    )
+    frame = pandas.DataFrame({name: make(["x", "y", "z"]) for name in "abc"})
+    assert con.execute("SELECT count(b) FROM frame").fetchall() == [(3,)]
+    assert {name for name, rows in converted if rows > 0} == {"b"}
+
+
 def test_times_of_polars_are_compared(con):
     frame = polars.DataFrame({"c": [datetime.time(2), datetime.time(3)]})
     assert con.execute("SELECT * FROM frame WHERE c = TIME '02:00'").fetchall() == [(datetime.time(2),)]

@@ -44,7 +44,7 @@ TYPES = [
     ("TIMESTAMP_NS", "('2024-02-29 23:59:59.123456789')", pyarrow.timestamp("ns"), polars.Datetime("ns"), "datetime64[ns]"),
     ("TIMESTAMPTZ", "('1969-12-31 23:59:59+02'), ('2024-02-29 01:02:03+00')", pyarrow.timestamp("us", "UTC"), polars.Datetime("us", "UTC"), "datetime64[us, UTC]"),
     ("INTERVAL", "('3 days'), ('1 month 2 days 00:00:01'), ('-1 second')", pyarrow.month_day_nano_interval(), None, "timedelta64[us]"),
-    ("UUID", "('00000000-0000-0000-0000-000000000005'), ('ffffffff-ffff-ffff-ffff-ffffffffffff')", pyarrow.binary(16), polars.Binary, "object"),
+    ("UUID", "('00000000-0000-0000-0000-000000000005'), ('ffffffff-ffff-ffff-ffff-ffffffffffff')", pyarrow.uuid(), polars.Binary, "object"),
 ]  # fmt: skip
 
 
@@ -88,16 +88,20 @@ def test_arrow_tables_are_duckdbs(typed):
     found.validate(full=True)
     assert found.schema.field("x").type == arrow
     expected = duck.sql(QUERY).to_arrow_table().column("x").to_pylist()
-    if arrow == pyarrow.binary(16):
-        expected = [
-            value if value is None or isinstance(value, bytes) else value.bytes for value in map(as_uuid, expected)
-        ]
+    if arrow == pyarrow.uuid():
+        expected = [as_uuid(value) for value in expected]
     assert found.column("x").to_pylist() == expected
     assert con.execute(QUERY).reader().read_all() == found
 
 
 def as_uuid(value):
-    return uuid.UUID(value) if isinstance(value, str) else value
+    match value:
+        case str():
+            return uuid.UUID(value)
+        case bytes():
+            return uuid.UUID(bytes=value)
+        case _:
+            return value
 
 
 def test_polars_frames_have_the_values_of_rows(typed):

@@ -19,7 +19,6 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyList};
 use pyo3_arrow::PyArray;
-use pyo3_arrow::input::AnyRecordBatch;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -34,6 +33,8 @@ pub struct FrameState {
     rows: Option<u64>,
     takes_conditions: bool,
     source: Source,
+    /// Makes it anew for each statement: its object may have changed.
+    renew: Option<Py<PyAny>>,
 }
 
 enum Source {
@@ -48,7 +49,7 @@ enum Source {
 impl Frame {
     /// The rows themselves, or a stream of them, or their columns and a function that gives them.
     #[new]
-    #[pyo3(signature = (kind, *, batches=None, stream=None, schema=None, rows=None, read=None, takes_conditions=false))]
+    #[pyo3(signature = (kind, *, batches=None, stream=None, schema=None, rows=None, read=None, takes_conditions=false, renew=None))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -59,6 +60,7 @@ impl Frame {
         rows: Option<u64>,
         read: Option<Py<PyAny>>,
         takes_conditions: bool,
+        renew: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
         let (schema, rows, source) = match (batches, stream, schema, read) {
             (Some(batches), None, None, None) => {
@@ -67,7 +69,7 @@ impl Frame {
                 (schema, Some(rows), Source::Batches(batches))
             }
             (None, Some(stream), None, None) => {
-                let reader = stream.extract::<AnyRecordBatch>()?.into_reader()?;
+                let reader = import::reader(stream)?;
                 (
                     reader.schema(),
                     None,
@@ -89,6 +91,7 @@ impl Frame {
             rows,
             takes_conditions,
             source,
+            renew,
         })))
     }
 
@@ -100,13 +103,18 @@ impl Frame {
 
 /// An array of numpy, or a list, as an Arrow array.
 #[pyfunction]
-#[pyo3(signature = (values, *, nan_is_null=false))]
-pub fn numpy_column(values: &Bound<'_, PyAny>, nan_is_null: bool) -> PyResult<PyArray> {
-    let array = import::column(values)?;
-    Ok(PyArray::from_array_ref(match nan_is_null {
-        true => import::without_nan(array),
-        false => array,
-    }))
+#[pyo3(signature = (values, *, nan_is_null=false, utc=false))]
+pub fn numpy_column(values: &Bound<'_, PyAny>, nan_is_null: bool, utc: bool) -> PyResult<PyArray> {
+    let py = values.py();
+    let mut column = import::column(values)?;
+    if nan_is_null {
+        column = column.without_nan();
+    }
+    if utc {
+        column = column.in_utc().map_err(|error| arrow_error(py, error))?;
+    }
+    let field = Arc::new(column.field(""));
+    Ok(PyArray::new(column.values, field))
 }
 
 impl fmt::Debug for FrameState {
@@ -173,8 +181,7 @@ impl eris_sql::Frame for FrameState {
                 {
                     return Ok(Box::new(PythonBatches(iterator.clone().unbind())) as FrameBatches);
                 }
-                let reader = found.extract::<AnyRecordBatch>()?.into_reader()?;
-                Ok(Box::new(ForeignBatches(reader)))
+                Ok(Box::new(ForeignBatches(import::reader(&found)?)))
             }),
         }
     }
@@ -290,10 +297,18 @@ impl Visible {
 
     fn look(&self, name: &str) -> Result<Option<Arc<FrameState>>, FrameError> {
         // The lock is not held while Python's code runs.
-        if let Some(names) = &*locked(&self.names)
-            && let Some(frame) = names.registered.get(&name.to_lowercase())
-        {
-            return Ok(Some(Arc::clone(frame)));
+        let registered = match &*locked(&self.names) {
+            Some(names) => names.registered.get(&name.to_lowercase()).cloned(),
+            None => None,
+        };
+        if let Some(frame) = registered {
+            return match &frame.renew {
+                Some(renew) => attached(|py| {
+                    let frame = renew.bind(py).call0()?.cast_into::<Frame>()?;
+                    Ok(Some(frame.get().state()))
+                }),
+                None => Ok(Some(frame)),
+            };
         }
         attached(|py| {
             let caller = match &*locked(&self.names) {

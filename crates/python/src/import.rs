@@ -13,18 +13,20 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{ArrowPrimitiveType, Float32Type, Float64Type, Int64Type};
 use arrow_array::{
     Array, ArrayRef, BooleanArray, Float32Array, Float64Array, PrimitiveArray, RecordBatch,
-    make_array,
+    RecordBatchIterator, RecordBatchOptions, RecordBatchReader, make_array,
 };
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef, TimeUnit};
 use arrow_select::concat::{concat, concat_batches};
+use arrow_select::nullif::nullif;
 use numpy::{PyArray1, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
-use pyo3_arrow::PySchema;
 use pyo3_arrow::buffer::AnyBufferProtocol;
-use pyo3_arrow::input::{AnyArray, AnyRecordBatch};
+use pyo3_arrow::input::AnyArray;
+use pyo3_arrow::{PyArray, PyArrayReader, PySchema};
+use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -48,6 +50,55 @@ pub fn arrow_error(py: Python<'_>, error: ArrowError) -> PyErr {
     data_error(py, error.to_string())
 }
 
+/// The batches of an object with Arrow's PyCapsule interface. Rows are structs there.
+pub fn reader(object: &Bound<'_, PyAny>) -> PyResult<Box<dyn RecordBatchReader + Send>> {
+    let py = object.py();
+    let structs = match object.hasattr(intern!(py, "__arrow_c_array__"))? {
+        true => AnyArray::Array(object.extract::<PyArray>()?).into_reader()?,
+        false => AnyArray::Stream(object.extract::<PyArrayReader>()?).into_reader()?,
+    };
+    let field = structs.field();
+    let DataType::Struct(fields) = field.data_type() else {
+        let text = format!(
+            "rows are needed, and these are values of type {}",
+            field.data_type()
+        );
+        return Err(data_error(py, text));
+    };
+    let schema = Schema::new_with_metadata(fields.clone(), field.metadata().clone());
+    let schema = Arc::new(schema);
+    let of = Arc::clone(&schema);
+    let batches = structs.map(move |rows| guarded(|| of_structs(&rows?, &of)));
+    Ok(Box::new(RecordBatchIterator::new(batches, schema)))
+}
+
+/// Structs as rows. All columns of a struct that is NULL are: what is below it has no meaning.
+fn of_structs(structs: &ArrayRef, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
+    let rows = structs.as_struct_opt().ok_or_else(|| {
+        let found = structs.data_type();
+        ArrowError::CDataInterface(format!("rows were declared, and {found} was found"))
+    })?;
+    let columns = match rows.nulls().filter(|nulls| nulls.null_count() > 0) {
+        None => rows.columns().to_vec(),
+        Some(nulls) => {
+            let is_null = BooleanArray::new(!nulls.inner(), None);
+            let columns = rows.columns().iter().zip(schema.fields());
+            let columns = columns.map(|(column, field)| match column.data_type() {
+                DataType::Union(..) | DataType::RunEndEncoded(..) => {
+                    let (name, kind) = (field.name(), column.data_type());
+                    Err(ArrowError::NotYetImplemented(format!(
+                        "column \"{name}\": rows that are NULL have a value of type {kind}"
+                    )))
+                }
+                _ => nullif(column, &is_null),
+            });
+            columns.collect::<Result<_, _>>()?
+        }
+    };
+    let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
+    RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)
+}
+
 /// All batches of an object with Arrow's PyCapsule interface, or of a dict of columns.
 pub fn batches(object: &Bound<'_, PyAny>) -> PyResult<(SchemaRef, Vec<RecordBatch>)> {
     let py = object.py();
@@ -55,8 +106,7 @@ pub fn batches(object: &Bound<'_, PyAny>) -> PyResult<(SchemaRef, Vec<RecordBatc
         let batch = of_columns(columns)?;
         return Ok((batch.schema(), vec![batch]));
     }
-    let input: AnyRecordBatch = object.extract()?;
-    let reader = input.into_reader()?;
+    let reader = reader(object)?;
     let schema = reader.schema();
     let batches = py.detach(|| guarded(|| reader.collect::<Result<Vec<_>, _>>()));
     Ok((schema, batches.map_err(|error| arrow_error(py, error))?))
@@ -110,48 +160,43 @@ fn of_columns(columns: &Bound<'_, PyDict>) -> PyResult<RecordBatch> {
     let py = columns.py();
     let named = columns.iter().map(|(name, values)| {
         let name = name.str()?.to_string();
-        let values = column(&values).map_err(|error| of_column(py, &name, error));
-        Ok((name, values?))
+        let column = column(&values).map_err(|error| of_column(py, &name, error))?;
+        Ok((column.field(&name), column.values))
     });
     let named = named.collect::<PyResult<Vec<_>>>()?;
     if let [(first, one), others @ ..] = named.as_slice() {
         let length = one.len();
-        if let Some((name, other)) = others.iter().find(|(_, other)| other.len() != length) {
-            let found = other.len();
+        if let Some((field, other)) = others.iter().find(|(_, other)| other.len() != length) {
+            let (first, name, found) = (first.name(), field.name(), other.len());
             let text =
                 format!("column \"{first}\" has {length} values, but column \"{name}\" {found}");
             return Err(data_error(py, text));
         }
     }
-    let fields = named
-        .iter()
-        .map(|(name, values)| Field::new(name, values.data_type().clone(), true));
-    let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-    let values = named.into_iter().map(|(_, values)| values).collect();
+    let (fields, values): (Vec<Field>, Vec<ArrayRef>) = named.into_iter().unzip();
+    let schema = Arc::new(Schema::new(fields));
     RecordBatch::try_new(schema, values).map_err(|error| arrow_error(py, error))
 }
 
-/// Columns: of an object with Arrow's interface, or a list of (name, type). A type is numpy's name, or an array that
-/// has it.
+/// Columns: of an object with Arrow's interface, or a list of (name, type). A type is numpy's name, "str" or "bytes",
+/// or an array that has it.
 pub fn schema(object: &Bound<'_, PyAny>) -> PyResult<SchemaRef> {
     let py = object.py();
     let Ok(columns) = object.cast::<PyList>() else {
         if object.hasattr(intern!(py, "__arrow_c_schema__"))? {
             return Ok(object.extract::<PySchema>()?.into_inner());
         }
-        return Ok(object.extract::<AnyRecordBatch>()?.into_reader()?.schema());
+        return Ok(reader(object)?.schema());
     };
     let fields = columns.iter().map(|named| {
         let (name, of): (String, Bound<'_, PyAny>) = named.extract()?;
-        let data_type = match of.cast::<PyString>() {
-            Ok(dtype) => numpy_type(dtype.to_str()?).ok_or_else(|| {
-                data_error(
-                    py,
-                    format!("numpy's type {dtype} has no counterpart in SQL"),
-                )
-            })?,
-            Err(_) => column(&of)?.data_type().clone(),
+        let Ok(dtype) = of.cast::<PyString>() else {
+            return Ok(column(&of)?.field(&name));
         };
+        let data_type = numpy_type(dtype.to_str()?).ok_or_else(|| {
+            let text = format!("numpy's type {dtype} has no counterpart in SQL");
+            data_error(py, text)
+        })?;
         Ok(Field::new(name, data_type, true))
     });
     Ok(Arc::new(Schema::new(fields.collect::<PyResult<Vec<_>>>()?)))
@@ -180,6 +225,8 @@ fn numpy_type(dtype: &str) -> Option<DataType> {
         "uint64" => DataType::UInt64,
         "float32" => DataType::Float32,
         "float64" => DataType::Float64,
+        "str" => DataType::Utf8View,
+        "bytes" => DataType::BinaryView,
         other => match (
             other.strip_prefix("datetime64["),
             other.strip_prefix("timedelta64["),
@@ -199,7 +246,7 @@ fn checked(column: &ArrayRef) -> Result<(), ArrowError> {
 /// Values of one column, whose buffers hold what their type says.
 pub fn array(object: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
     let py = object.py();
-    let array = column(object)?;
+    let array = column(object)?.values;
     py.detach(|| checked(&array))
         .map_err(|error| arrow_error(py, error))?;
     Ok(array)
@@ -219,19 +266,69 @@ pub fn is_of_numpy(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(false)
 }
 
+/// Whether it is a single value of numpy that is masked.
+pub fn is_masked(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let py = object.py();
+    match object.getattr_opt(intern!(py, "mask"))? {
+        Some(mask) if object.getattr(intern!(py, "ndim"))?.extract::<usize>()? == 0 => {
+            mask.is_truthy()
+        }
+        _ => Ok(false),
+    }
+}
+
+/// A column of some object.
+pub struct Column {
+    pub values: ArrayRef,
+    /// What its field says of it, such as that it has UUIDs.
+    metadata: HashMap<String, String>,
+}
+
+/// How a field says what it is to Arrow's users, and that it has UUIDs.
+const EXTENSION: (&str, &str) = ("ARROW:extension:name", "arrow.uuid");
+
+/// The field, which says so if it has UUIDs of the engine.
+pub fn with_uuids(field: Field) -> Field {
+    let (key, name) = EXTENSION;
+    match field.data_type() {
+        DataType::FixedSizeBinary(16) => {
+            field.with_metadata([(key.to_owned(), name.to_owned())].into())
+        }
+        _ => field,
+    }
+}
+
+impl Column {
+    /// Values that were made of Python's: among these only UUIDs have a fixed size.
+    fn made(values: ArrayRef) -> Self {
+        let field = with_uuids(Field::new("", values.data_type().clone(), true));
+        Column {
+            values,
+            metadata: field.metadata().clone(),
+        }
+    }
+
+    /// Its field, with this name.
+    pub fn field(&self, name: &str) -> Field {
+        let field = Field::new(name, self.values.data_type().clone(), true);
+        field.with_metadata(self.metadata.clone())
+    }
+}
+
 /// Values of one column, for those who check their buffers.
-pub fn column(object: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
+pub fn column(object: &Bound<'_, PyAny>) -> PyResult<Column> {
     let py = object.py();
     if is_of_numpy(object)?
         && let Ok(numbers) = object.cast::<PyUntypedArray>()
     {
-        return numpy(numbers);
+        return numpy(numbers).map(Column::made);
     }
     if object.hasattr(intern!(py, "__arrow_c_array__"))?
         || object.hasattr(intern!(py, "__arrow_c_stream__"))?
     {
         let reader = object.extract::<AnyArray>()?.into_reader()?;
-        let data_type = reader.field().data_type().clone();
+        let field = reader.field();
+        let data_type = field.data_type().clone();
         let joined = py.detach(|| {
             guarded(|| {
                 let chunks = reader.collect::<Result<Vec<_>, _>>()?;
@@ -243,7 +340,9 @@ pub fn column(object: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
                 Ok(joined)
             })
         });
-        return joined.map_err(|error| arrow_error(py, error));
+        let values = joined.map_err(|error| arrow_error(py, error))?;
+        let metadata = field.metadata().clone();
+        return Ok(Column { values, metadata });
     }
     if object.hasattr(intern!(py, "to_numpy"))? {
         return column(&object.call_method0(intern!(py, "to_numpy"))?);
@@ -260,7 +359,7 @@ pub fn column(object: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
     } else {
         object.try_iter()?.collect::<PyResult<_>>()?
     };
-    list(py, &values)
+    list(py, &values).map(Column::made)
 }
 
 /// An array of numpy with one dimension.
@@ -274,11 +373,20 @@ fn numpy(array: &Bound<'_, PyUntypedArray>) -> PyResult<ArrayRef> {
         return Err(data_error(py, text));
     }
     let is_masked = array.hasattr(intern!(py, "mask"))?;
+    let kind: String = array.dtype().getattr(intern!(py, "kind"))?.extract()?;
+    if is_masked && matches!(kind.as_str(), "b" | "i" | "u" | "f") {
+        let values = numpy(array.getattr("data")?.cast::<PyUntypedArray>()?)?;
+        let mask = py
+            .import("numpy.ma")?
+            .call_method1("getmaskarray", (array,))?;
+        let mask = numpy(mask.cast::<PyUntypedArray>()?)?;
+        let known = nullif(&values, mask.as_boolean());
+        return known.map_err(|error| arrow_error(py, error));
+    }
     if is_masked {
         let values = array.call_method0("tolist")?.cast_into::<PyList>()?;
         return list(py, &values.iter().collect::<Vec<_>>());
     }
-    let kind: String = array.dtype().getattr(intern!(py, "kind"))?.extract()?;
     match kind.as_str() {
         "M" | "m" => {
             let numpy = py.import("numpy")?;
@@ -388,10 +496,11 @@ fn numbers(array: &Bound<'_, PyUntypedArray>) -> PyResult<ArrayRef> {
     {
         let native =
             array.call_method1("astype", (dtype.call_method1("newbyteorder", ("=",))?,))?;
-        return column(&native);
+        return column(&native).map(|column| column.values);
     }
     if dtype.to_string() == "float16" {
-        return column(&array.call_method1("astype", ("float32",))?);
+        let wider = array.call_method1("astype", ("float32",))?;
+        return column(&wider).map(|column| column.values);
     }
     Err(data_error(
         py,
@@ -399,8 +508,32 @@ fn numbers(array: &Bound<'_, PyUntypedArray>) -> PyResult<ArrayRef> {
     ))
 }
 
-/// Floats without NaN: pandas has no other NULL for them.
-pub fn without_nan(array: ArrayRef) -> ArrayRef {
+impl Column {
+    /// The same with times in UTC.
+    ///
+    /// # Errors
+    /// They are no times.
+    pub fn in_utc(self) -> Result<Self, ArrowError> {
+        let DataType::Timestamp(unit, None) = *self.values.data_type() else {
+            let found = self.values.data_type();
+            return Err(ArrowError::CastError(format!(
+                "times are needed, not {found}"
+            )));
+        };
+        let builder = self.values.to_data().into_builder();
+        let times = builder.data_type(DataType::Timestamp(unit, Some("UTC".into())));
+        let values = make_array(times.build()?);
+        Ok(Column { values, ..self })
+    }
+
+    /// Floats without NaN: pandas has no other NULL for them.
+    pub fn without_nan(self) -> Self {
+        let values = without_nan(self.values);
+        Column { values, ..self }
+    }
+}
+
+fn without_nan(array: ArrayRef) -> ArrayRef {
     match array.data_type() {
         DataType::Float64 => {
             let floats = array.as_primitive::<Float64Type>();

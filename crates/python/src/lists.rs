@@ -1,7 +1,7 @@
 //! Lists of Python's values as columns: all of one type; None is NULL.
 
 use crate::error::data_error;
-use crate::import::{arrow_error, guarded, is_of_numpy};
+use crate::import::{arrow_error, guarded, is_masked, is_of_numpy};
 use crate::parameters;
 use arrow_array::builder::StringViewBuilder;
 use arrow_array::{
@@ -20,7 +20,7 @@ pub fn list(py: Python<'_>, values: &[Bound<'_, PyAny>]) -> PyResult<ArrayRef> {
     let mut plain = Vec::new();
     if let Some(first) = values.iter().find(|value| !value.is_none())
         && is_of_numpy(first)?
-        && !first.hasattr(intern!(py, "__len__"))?
+        && (!first.hasattr(intern!(py, "__len__"))? || is_masked(first)?)
     {
         for value in values {
             plain.push(scalar(value)?);
@@ -28,7 +28,11 @@ pub fn list(py: Python<'_>, values: &[Bound<'_, PyAny>]) -> PyResult<ArrayRef> {
     }
     let values = if plain.is_empty() { values } else { &plain };
     let is_missing = |value: &Bound<'_, PyAny>| -> PyResult<bool> {
-        Ok(value.is_none() || value.get_type().name()? == "NAType")
+        if value.is_none() {
+            return Ok(true);
+        }
+        let kind = value.get_type().name()?;
+        Ok(kind == "NAType" || kind == "MaskedConstant")
     };
     let mut first = None;
     for value in values {
@@ -121,6 +125,9 @@ fn scalar<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = value.py();
     if value.is_none() || !is_of_numpy(value)? {
         return Ok(value.clone());
+    }
+    if is_masked(value)? {
+        return Ok(py.None().into_bound(py));
     }
     let kind: String = value
         .getattr(intern!(py, "dtype"))?

@@ -308,7 +308,15 @@ fn other(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Parameter> {
             };
             return sql(Parameter::of_array(array.as_ref(), 0));
         }
-        return parameter(&value.call_method0(intern!(py, "item"))?, name);
+        if import::is_masked(value)? {
+            return Ok(Parameter::NULL);
+        }
+        // What has no counterpart in Python is its own item.
+        let item = value.call_method0(intern!(py, "item"))?;
+        if !item.get_type().is(value.get_type()) {
+            return parameter(&item, name);
+        }
+        return Err(no_counterpart(value, name)?);
     }
     let is_list = value.cast::<PyList>().is_ok()
         || value.cast::<PyTuple>().is_ok()
@@ -319,9 +327,11 @@ fn other(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Parameter> {
         let items = import::array(value)?;
         return sql(Parameter::list(&items));
     }
+    Err(no_counterpart(value, name)?)
+}
+
+fn no_counterpart(value: &Bound<'_, PyAny>, name: &str) -> PyResult<PyErr> {
     let kind = value.get_type().name()?;
-    Err(data_error(
-        py,
-        format!("parameter {name}: a value of type {kind} has no counterpart in SQL"),
-    ))
+    let text = format!("parameter {name}: a value of type {kind} has no counterpart in SQL");
+    Ok(data_error(value.py(), text))
 }

@@ -2,7 +2,7 @@
 
 use crate::error::{interface_error, sql_error};
 use crate::held::Held;
-use crate::import::arrow_error;
+use crate::import::{arrow_error, with_uuids};
 use crate::lifetime::Closed;
 use crate::wait::{Bar, Statement, wait};
 use arrow_array::{RecordBatch, RecordBatchOptions, RecordBatchReader};
@@ -121,18 +121,22 @@ impl Batches {
     }
 }
 
-/// The columns with all texts and blobs as views: constants have another form inside of the engine.
+/// The columns with all texts and blobs as views: constants have another form inside of the engine. UUIDs say so.
 fn with_views(schema: &SchemaRef) -> SchemaRef {
     let view = |field: &FieldRef| match field.data_type() {
         DataType::Utf8 | DataType::LargeUtf8 => Some(DataType::Utf8View),
         DataType::Binary | DataType::LargeBinary => Some(DataType::BinaryView),
+        uuid @ DataType::FixedSizeBinary(16) => Some(uuid.clone()),
         _ => None,
     };
     if !schema.fields().iter().any(|field| view(field).is_some()) {
         return Arc::clone(schema);
     }
     let fields = schema.fields().iter().map(|field| match view(field) {
-        Some(data_type) => Arc::new(field.as_ref().clone().with_data_type(data_type)),
+        Some(data_type) => {
+            let field = field.as_ref().clone().with_data_type(data_type);
+            Arc::new(with_uuids(field))
+        }
         None => Arc::clone(field),
     });
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))

@@ -377,6 +377,10 @@ fn clock(us: i64) -> (u8, u8, u8, u32) {
 }
 
 fn time(py: Python<'_>, us: i64) -> PyResult<Bound<'_, PyAny>> {
+    if us < 0 {
+        let text = format!("a TIME is not before the begin of its day: {us} microseconds");
+        return Err(crate::error::data_error(py, text));
+    }
     // SQL has the end of a day, Python does not.
     let (hour, minute, second, us) = clock(us.min(DAY_US - 1));
     Ok(PyTime::new(py, hour, minute, second, us, None)?.into_any())

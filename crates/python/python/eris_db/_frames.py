@@ -61,10 +61,17 @@ def relation(value: Any, name: str | None = None) -> _native.Frame:
     if hasattr(value, "__arrow_c_stream__") or hasattr(value, "__arrow_c_array__"):
         return _of_arrow(value, kind)
     called = f'table "{name}" does not exist, and the variable of this name is' if name else "this is"
-    raise _errors.ProgrammingError(
+    raise _mistake(
         f"{called} a {kind.removeprefix('builtins.')}, which is no relation:"
-        " a DataFrame, an Arrow table or reader, or a dict of arrays is needed"
+        " a DataFrame, an Arrow table or reader, or a dict of arrays is needed",
+        "42P01" if name else "42809",
     )
+
+
+def _mistake(text: str, sqlstate: str) -> _errors.ProgrammingError:
+    error = _errors.ProgrammingError(text)
+    error.sqlstate = sqlstate
+    return error
 
 
 def rows(value: Any) -> Any:
@@ -75,8 +82,10 @@ def rows(value: Any) -> Any:
         value = value.collect()
     if _is_a(value, "polars", "DataFrame"):
         return _of_sql(value, value.schema)
-    raise _errors.ProgrammingError(
-        f"a {type(value).__name__} is no relation: a DataFrame, an Arrow table or reader, or a dict of arrays is needed"
+    raise _mistake(
+        f"a {type(value).__name__} is no relation:"
+        " a DataFrame, an Arrow table or reader, or a dict of arrays is needed",
+        "42809",
     )
 
 
@@ -94,9 +103,10 @@ def _of_arrow(value: Any, kind: str) -> _native.Frame:
     # What knows how many rows it has is a table, which can be read again. All others are streams.
     is_table = any(hasattr(value, of) for of in ("num_rows", "shape", "__len__"))
     if not _has_columns(value):
-        raise _errors.ProgrammingError(
+        raise _mistake(
             f"a {kind} has one column without a name:"
-            " a DataFrame, an Arrow table or reader, or a dict of arrays is needed"
+            " a DataFrame, an Arrow table or reader, or a dict of arrays is needed",
+            "42809",
         )
     if is_table or not hasattr(value, "__arrow_c_stream__"):
         return _native.Frame(kind, batches=value)
@@ -120,7 +130,7 @@ def _of_reader(value: Any, kind: str) -> _native.Frame:
     # By way of Python: what its generator raises comes through Arrow's C stream as a text only.
     def read(columns: list[int], conditions: list[Any]) -> Iterator[Any]:
         if value in _read_already:
-            raise _errors.ProgrammingError(f"a {kind} can be read only once, and was read already")
+            raise _mistake(f"a {kind} can be read only once, and was read already", "55000")
         _read_already.add(value)
         return (batch.select(columns) for batch in value)
 
@@ -139,10 +149,31 @@ def _of_lazy_frame(value: Any, kind: str) -> _native.Frame:
     def read(columns: list[int], conditions: list[tuple[str, str, Any]]) -> Any:
         wanted = value
         for name, operator, constant in conditions:
-            wanted = wanted.filter(_compared(polars.col(name), operator, constant))
+            condition = _polars_condition(name, schema[name], operator, constant)
+            if condition is not None:
+                wanted = wanted.filter(condition)
         return wanted.select([names[at] for at in columns]).collect()
 
     return _native.Frame(kind, schema=polars.DataFrame(schema=schema), read=read, takes_conditions=True)
+
+
+def _polars_condition(name: str, kind: Any, operator: str, constant: Any) -> Any:
+    """A condition as Polars means it; None where it may mean something else. The rows are compared again anyway."""
+    polars = sys.modules["polars"]
+    column = polars.col(name)
+    if operator in ("is null", "is not null"):
+        return _compared(column, operator, constant)
+    plain = (polars.Boolean, polars.String, polars.Binary, polars.Date)
+    # Constants have microseconds. Of finer and coarser times, and of other time zones, Polars has rules of its own.
+    is_micro = isinstance(kind, polars.Datetime) and kind.time_unit == "us" and kind.time_zone in (None, "UTC")
+    if not (kind in plain or kind.is_integer() or kind in (polars.Float32, polars.Float64) or is_micro):
+        return None
+    # Dates that Python does not have are texts.
+    if _has_texts(operator, constant) and kind != polars.String:
+        return None
+    if operator == "in":
+        return column.is_in(polars.Series(constant, dtype=kind))
+    return _compared(column, operator, polars.lit(constant, dtype=kind))
 
 
 def _of_sql(value: Any, schema: Any) -> Any:
@@ -150,39 +181,70 @@ def _of_sql(value: Any, schema: Any) -> Any:
     polars = sys.modules["polars"]
     for name, kind in schema.items():
         if kind in (polars.Object, polars.Int128, polars.UInt128):
-            raise _errors.NotSupportedError(
+            error = _errors.NotSupportedError(
                 f'column "{name}": there is no type of SQL for values of Polars\' type {kind}'
             )
+            error.sqlstate = "0A000"
+            raise error
     # Polars gives columns of NULLs a buffer, which in Arrow's interface they do not have.
     nulls = {name: polars.String for name, kind in schema.items() if kind == polars.Null}
     return value.cast(nulls) if nulls else value
 
 
 def _of_dataset(value: Any, kind: str) -> _native.Frame:
-    dataset = sys.modules["pyarrow.dataset"]
     names = value.schema.names
 
     def read(columns: list[int], conditions: list[tuple[str, str, Any]]) -> Iterator[Any]:
         condition = None
         for name, operator, constant in conditions:
-            column, kind = dataset.field(name), str(value.schema.field(name).type)
-            if kind == "halffloat" or (isinstance(constant, float) and constant != constant):
-                # Arrow cannot compare the former, and finds NaN unlike itself. The rows are compared again anyway.
-                continue
-            is_float = kind in ("float", "double")
-            if is_float and operator == "in":
-                # For Arrow's isin, and for nothing else, 0.0 and -0.0 differ.
-                constant = [*constant, *(-value for value in constant if value == 0)]
-            compared = _compared(column, operator, constant)
-            if is_float:
-                # In SQL NaN is above all numbers.
-                compared |= column.is_nan()
-            condition = compared if condition is None else condition & compared
+            compared = _arrow_condition(name, value.schema.field(name).type, operator, constant)
+            if compared is not None:
+                condition = compared if condition is None else condition & compared
         reader = value.scanner(columns=[names[at] for at in columns], filter=condition).to_reader()
         # By way of Python, as a reader.
         return (batch for batch in reader)
 
     return _native.Frame(kind, schema=value.schema, read=read, takes_conditions=True)
+
+
+def _arrow_condition(name: str, kind: Any, operator: str, constant: Any) -> Any:
+    """A condition as Arrow means it; None where it may mean something else. The rows are compared again anyway."""
+    pyarrow, types = sys.modules["pyarrow"], sys.modules["pyarrow"].types
+    column = sys.modules["pyarrow.dataset"].field(name)
+    plain = (
+        types.is_integer(kind)
+        or types.is_boolean(kind)
+        or types.is_string(kind)
+        or types.is_large_string(kind)
+        or types.is_binary(kind)
+        or types.is_date32(kind)
+        or types.is_decimal128(kind)
+        # Constants have microseconds.
+        or (types.is_timestamp(kind) and kind.unit == "us" and kind.tz in (None, "UTC"))
+    )
+    is_float = types.is_float32(kind) or types.is_float64(kind)
+    if not plain and not is_float:
+        return None
+    if operator in ("is null", "is not null"):
+        return _compared(column, operator, constant)
+    constants = constant if operator == "in" else [constant]
+    if _has_texts(operator, constant) and not (types.is_string(kind) or types.is_large_string(kind)):
+        return None
+    if is_float:
+        if any(constant != constant for constant in constants):
+            # Arrow finds NaN unlike itself.
+            return None
+        if operator == "in":
+            # For Arrow's isin, and for nothing else, 0.0 and -0.0 differ.
+            constants = [*constants, *(-constant for constant in constants if constant == 0)]
+    typed = pyarrow.array(constants, type=kind)
+    compared = _compared(column, operator, typed if operator == "in" else typed[0])
+    # In SQL NaN is above all numbers.
+    return compared | column.is_nan() if is_float else compared
+
+
+def _has_texts(operator: str, constant: Any) -> bool:
+    return any(isinstance(value, str) for value in (constant if operator == "in" else [constant]))
 
 
 def _compared(column: Any, operator: str, constant: Any) -> Any:
@@ -211,6 +273,7 @@ def _compared(column: Any, operator: str, constant: Any) -> Any:
 
 
 def _of_pandas(value: Any, kind: str) -> _native.Frame:
+    """A frame for one statement: what is converted is kept for it, and for no other one, for the values may change."""
     labels = [str(label) for label in value.columns]
     converted: dict[int, Any] = {}
 
@@ -224,12 +287,10 @@ def _of_pandas(value: Any, kind: str) -> _native.Frame:
         return converted[at]
 
     def type_of(at: int) -> Any:
-        # The type of a column that is not numpy's is seen when it is converted.
         # One that cannot be converted is an error for those who read it.
-        if str(value.dtypes.iloc[at]) in _NUMPY:
-            return str(value.dtypes.iloc[at])
         try:
-            return column(at)
+            known = _kind(value.iloc[:, at])
+            return column(at) if known is None else known
         except _errors.Error:
             return [None]
 
@@ -237,7 +298,26 @@ def _of_pandas(value: Any, kind: str) -> _native.Frame:
         return iter([{labels[at]: column(at) for at in columns}])
 
     schema = [(label, type_of(at)) for at, label in enumerate(labels)]
-    return _native.Frame(kind, schema=schema, rows=len(value), read=read)
+    return _native.Frame(kind, schema=schema, rows=len(value), read=read, renew=lambda: _of_pandas(value, kind))
+
+
+def _kind(series: Any) -> Any:
+    """The type of a column before it is converted: a name, or an array of this type. None: only its values tell it."""
+    pandas, dtype = sys.modules["pandas"], series.dtype
+    if str(dtype) in _NUMPY:
+        return str(dtype)
+    if hasattr(dtype, "categories"):
+        # Those of whole numbers are of another type where values are missing.
+        is_whole = dtype.categories.dtype.kind in "iub"
+        return None if is_whole else _kind(dtype.categories.to_series())
+    if dtype.kind != "O" or hasattr(dtype, "pyarrow_dtype"):
+        # All values have it.
+        return _series(series.iloc[:0])
+    if isinstance(dtype, pandas.StringDtype):
+        return _series(series.iloc[:0]) if _is_arrows(series) else "str"
+    # To look at all values takes a small part of what their conversion does.
+    names = {"string": "str", "bytes": "bytes"}
+    return names.get(pandas.api.types.infer_dtype(series, skipna=True))
 
 
 _NUMPY = frozenset(
@@ -256,16 +336,10 @@ def _series(series: Any) -> Any:
         is_whole = dtype.categories.dtype.kind in "iub"
         return _series(series.astype("object" if is_whole and series.hasnans else dtype.categories.dtype))
     if hasattr(dtype, "tz"):
-        import pyarrow
-
-        return pyarrow.array(series, from_pandas=True)
+        local = series.dt.tz_convert("UTC").dt.tz_localize(None)
+        return _native.numpy_column(local.to_numpy(), utc=True)
     inner = series.array
-    if (
-        hasattr(inner, "__arrow_array__")
-        and "pyarrow" in sys.modules
-        and hasattr(dtype, "na_value")
-        and dtype.kind == "O"
-    ):
+    if _is_arrows(series):
         import pyarrow
 
         made = pyarrow.array(series, from_pandas=True)
@@ -279,3 +353,18 @@ def _series(series: Any) -> Any:
         missing = series.isna().to_numpy()
         values = [None if gone else value for value, gone in zip(values, missing, strict=True)]
     return _native.numpy_column(values, nan_is_null=True)
+
+
+def _is_arrows(series: Any) -> bool:
+    """Whether pyarrow is there, and has a type for what pandas has."""
+    pandas, dtype = sys.modules["pandas"], series.dtype
+    if hasattr(dtype, "pyarrow_dtype"):
+        return True
+    # Of periods and intervals it would make something that they are not.
+    return (
+        "pyarrow" in sys.modules
+        and hasattr(series.array, "__arrow_array__")
+        and hasattr(dtype, "na_value")
+        and dtype.kind == "O"
+        and not isinstance(dtype, (pandas.PeriodDtype, pandas.IntervalDtype))
+    )
