@@ -2,10 +2,16 @@
 """What the module does where nothing but its wheel is installed: all that needs no library of arrays or frames."""
 
 import sys
+import time
+from pathlib import Path
 
-import eris_db
+begun = time.perf_counter()
+import eris_db  # noqa: E402 - how long it takes is told
 
+SECONDS = time.perf_counter() - begun
 LIBRARIES = ["numpy", "pandas", "polars", "pyarrow"]
+# Of a wheel that is published.
+MOST_BYTES = 40_000_000
 
 
 def main():
@@ -32,7 +38,10 @@ def main():
             raise AssertionError(f"{method}() needs a library that is not there")
     imported = [name for name in LIBRARIES if name in sys.modules]
     assert not imported, imported
-    print("the module needs no other package")
+    wheels = list((Path(__file__).resolve().parents[2] / "dist").glob("eris_db-*.whl"))
+    sizes = [wheel.stat().st_size for wheel in wheels]
+    assert all(size <= MOST_BYTES for size in sizes), sizes
+    print(f"the module needs no other package; import takes {SECONDS * 1000:.0f} ms, wheels have {sizes} bytes")
 
 
 if __name__ == "__main__":
