@@ -137,6 +137,10 @@ def test_a_value_comes_back_as_it_went(con, value):
         (numpy.datetime64("2024-01-02T03:04:05.123456789"), datetime.datetime(2024, 1, 2, 3, 4, 5, 123456)),
         (numpy.datetime64("NaT"), None),
         (numpy.timedelta64("NaT"), None),
+        (numpy.ma.masked, None),
+        (numpy.ma.array([1, 2], mask=[True, False])[0], None),
+        ([1, numpy.ma.masked], [1, None]),
+        ([numpy.ma.masked, 1], [None, 1]),
         (pandas.NA, None),
         (pandas.NaT, None),
         (pandas.Timestamp("2024-01-02 03:04:05.123456"), datetime.datetime(2024, 1, 2, 3, 4, 5, 123456)),
@@ -243,6 +247,11 @@ class Wrong(int):
         ([[1], [2]], "list"),
         (numpy.array([[1], [2]]), "one dimension"),
         (numpy.array([1 + 2j]), "complex128"),
+        (numpy.longdouble(1.5), "longdouble"),
+        (numpy.clongdouble(1.5), "clongdouble"),
+        (numpy.array(numpy.longdouble(1.5)), "longdouble"),
+        ([numpy.longdouble(1.5)], "longdouble"),
+        (numpy.array(numpy.array(object()), "object"), "object"),
     ],
     ids=lambda value: type(value).__name__,
 )
@@ -424,6 +433,13 @@ def test_exceptions_by_sqlstate(con, text, kind, sqlstate, position, hint):
     assert con.execute("SELECT * FROM t").fetchall() == [(1, "one")]
 
 
+def test_hints_are_of_python(con):
+    with pytest.raises(eris_db.OperationalError) as raised:
+        con.execute("SELECT array_agg(repeat('x', 1000) || i) FROM range(10_000_000) AS r(i)").fetchall()
+    assert raised.value.sqlstate == "53200"
+    assert "memory=" in raised.value.hint and "--" not in raised.value.hint and "--memory" not in str(raised.value)
+
+
 def test_memory_that_is_missing_fails_one_statement():
     with eris_db.connect(memory="64MB", aeus=1) as con:
         con.execute("CREATE TABLE t AS SELECT * FROM generate_series(1, 3000) AS s(value)")
@@ -552,8 +568,10 @@ def test_commit_and_rollback(con):
         lambda con: con.execute("INSERT INTO t VALUES (?) RETURNING k", [1]).fetchall(),
         lambda con: con.rows("t").put({"k": [1]}),
         lambda con: con.execute("INSERT INTO t VALUES (3); SELECT 1"),
+        lambda con: con.execute("/* c */ -- d\n INSERT INTO t VALUES (1) RETURNING k").fetchall(),
+        lambda con: con.execute("WITH w AS (SELECT 1 AS k) INSERT INTO t SELECT k FROM w RETURNING k").fetchall(),
     ],
-    ids=["append", "executemany", "returning", "returning with values", "rows", "script"],
+    ids=["append", "executemany", "returning", "returning with values", "rows", "script", "comment", "with"],
 )
 def test_rollback_after_any_write_raises(con, write):
     con.execute("CREATE TABLE t (k BIGINT PRIMARY KEY)")
@@ -561,6 +579,48 @@ def test_rollback_after_any_write_raises(con, write):
     write(con)
     with pytest.raises(eris_db.NotSupportedError):
         con.rollback()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["WITH w AS (SELECT 'INSERT' AS \"delete\") SELECT * FROM w -- UPDATE", "/* DELETE */ SELECT 1", "EXPLAIN SELECT 1"],
+)
+def test_rollback_after_a_query_does_nothing(con, text):
+    con.execute(text).fetchall()
+    con.rollback()
+
+
+def test_uuids_go_in_every_way(con):
+    first, second = uuid.UUID(int=5), uuid.UUID(int=2**128 - 1)
+    con.execute("CREATE TABLE t (id UUID PRIMARY KEY)")
+    assert con.executemany("INSERT INTO t VALUES (?)", [(first,), (second,)]).rowcount == 2
+    assert con.execute("SELECT id FROM t WHERE id = ANY(?)", [[first, None]]).fetchall() == [(first,)]
+    assert con.execute("SELECT id = ANY(?) FROM t ORDER BY id", [[first, None]]).fetchall() == [(True,), (None,)]
+    frames = [
+        {"id": [first, second]},
+        {"id": numpy.array([first, second], "object")},
+        con.execute("SELECT id FROM t ORDER BY id").arrow(),
+        con.execute("SELECT id FROM t ORDER BY id").df(),
+    ]
+    for frame in frames:
+        assert con.execute("SELECT count(*) FROM t JOIN frame USING (id)").fetchone() == (2,)
+        con.execute("CREATE TABLE u (id UUID)")
+        assert con.append("u", frame).rowcount == 2
+        assert con.execute("SELECT id FROM u ORDER BY id").fetchall() == [(first,), (second,)]
+        con.execute("DROP TABLE u")
+    assert con.execute("SELECT ?::BLOB = ANY(?)", [b"a", [b"a"]]).fetchone() == (True,)
+
+
+def test_names_of_tables_in_another_case(con):
+    con.execute("CREATE TABLE Stock (k BIGINT PRIMARY KEY)")
+    assert con.append("Stock", {"k": [1]}).rowcount == 1
+    assert con.append("public.STOCK", {"k": [2]}).rowcount == 1
+    assert con.rows("Stock").get([1, 2])[0].fetchall() == [(1,), (2,)]
+    con.execute('CREATE TABLE "STOCK" (k BIGINT PRIMARY KEY)')
+    con.append("STOCK", {"k": [3]})
+    assert con.rows("STOCK").get([1, 2, 3])[0].fetchall() == [(3,)]
+    with pytest.raises(eris_db.ProgrammingError, match='"nix"'):
+        con.append("Nix", {"k": [1]})
 
 
 def test_description(con):

@@ -290,6 +290,52 @@ def test_fork(end):
     assert "in order" in run(FORKED.replace("{end}", end))
 
 
+def test_fork_while_another_thread_opens_the_default_database():
+    out = run(
+        """
+        import warnings
+        warnings.simplefilter("ignore")
+        def child():
+            pid = os.fork()
+            if pid == 0:
+                try:
+                    os._exit(eris_db.sql("SELECT 7").fetchone()[0])
+                finally:
+                    os._exit(1)
+            assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
+        opening, goes_on = threading.Event(), threading.Event()
+        Connection = eris_db.Connection
+        def slow():
+            opening.set()
+            goes_on.wait()
+            return Connection(memory="64MB", aeus=1)
+        eris_db.Connection = slow
+        thread = threading.Thread(target=lambda: eris_db.sql("SELECT 5").fetchall())
+        thread.start()
+        opening.wait()
+        eris_db.Connection = lambda: Connection(memory="64MB", aeus=1)
+        child()
+        goes_on.set()
+        thread.join()
+        # The parent has used it.
+        assert eris_db.sql("SELECT 6").fetchone() == (6,)
+        child()
+        assert eris_db.sql("SELECT 6").fetchone() == (6,)
+        print("in order")
+        """
+    )
+    assert "in order" in out
+
+
+def test_memory_as_others_call_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with eris_db.connect(":memory:", memory="64MB", aeus=1) as con:
+        assert con.execute("SELECT 5").fetchone() == (5,)
+    with pytest.raises(eris_db.ProgrammingError, match="no names"):
+        eris_db.connect(":memory:shared", memory="64MB", aeus=1)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_fork_while_others_execute():
     run(
         """

@@ -176,6 +176,42 @@ def test_timeout(con):
         con.timeout = "1s"
 
 
+def test_a_timeout_leaves_the_last_result(con):
+    con.execute("SELECT 1 AS a")
+    con.timeout = 5
+    assert con.fetchall() == [(1,)]
+    assert con.description[0][0] == "a"
+
+
+def test_rows_by_key_have_the_timeout_and_are_interrupted(con):
+    con.execute("CREATE TABLE t (k BIGINT PRIMARY KEY, v BIGINT)")
+    rows, other = con.rows("t"), con.cursor()
+    # The write lock of the table is another statement's, and is waited for.
+    asked, ended = threading.Event(), threading.Event()
+
+    def waiting():
+        asked.set()
+        ended.wait()
+        yield from ()
+
+    con.execute("INSERT INTO t VALUES (5, 5)")
+    schema = pyarrow.schema([("k", pyarrow.int64()), ("v", pyarrow.int64())])
+    other.register("frame", pyarrow.RecordBatchReader.from_batches(schema, waiting()))
+    writer, _ = in_thread(lambda: other.execute("UPDATE t SET v = (SELECT count(*) FROM frame)"))
+    asked.wait()
+    con.timeout = 0.2
+    thread, timed = in_thread(lambda: rows.put({"k": [1], "v": [1]}))
+    thread.join()
+    con.timeout = None
+    thread, interrupted = in_thread(lambda: rows.put({"k": [1], "v": [1]}))
+    stop(con, thread)
+    ended.set()
+    writer.join()
+    assert [found["error"].sqlstate for found in (timed, interrupted)] == ["57014", "57014"]
+    assert con.execute("SELECT * FROM t").fetchall() == [(5, 0)]
+    assert rows.put({"k": [1], "v": [1]}) == 0
+
+
 def test_progress(con):
     assert con.cursor().progress() is None
     con.execute("CREATE TABLE t AS SELECT x FROM generate_series(1, 300000) AS g(x)")
@@ -266,6 +302,68 @@ def test_a_task_with_a_timeout(con):
         return (await con.aexecute("SELECT 5")).fetchone()
 
     assert asyncio.run(work()) == (5,)
+
+
+# Its one row takes some tenths of a second.
+SLOW = "SELECT sum(a.i * b.j) FROM range(8000) AS a(i), range(8000) AS b(j)"
+
+
+def test_the_first_rows_are_there_when_a_task_goes_on(con):
+    async def work():
+        begun = time.monotonic()
+        result = await con.aexecute(SLOW)
+        computed = time.monotonic()
+        assert result.fetchone() is not None
+        return computed - begun, time.monotonic() - computed
+
+    computing, fetching = asyncio.run(work())
+    assert fetching < computing / 4
+
+
+def test_an_error_of_the_first_rows_is_the_tasks(con):
+    async def work():
+        with pytest.raises(eris_db.DataError):
+            await con.aexecute("SELECT 1 / (i - i) FROM range(5) AS r(i)")
+
+    asyncio.run(work())
+
+
+def test_waiting_for_ones_turn_is_cancelled_at_once(con):
+    async def work():
+        first = asyncio.ensure_future(con.aexecute("CREATE TABLE made AS " + ENDLESS))
+        await asyncio.sleep(0.1)
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(con.aexecute("CREATE TABLE second AS SELECT 1"), 0.1)
+        assert not first.done()
+        first.cancel()
+        await asyncio.wait([first])
+        # More tasks than the loop has threads leave some for others.
+        many = [asyncio.ensure_future(con.aexecute(SLOW)) for _ in range(100)]
+        await asyncio.sleep(0)
+        assert (await con.cursor().aexecute("SELECT 5")).fetchone() == (5,)
+        for task in many:
+            task.cancel()
+        await asyncio.wait(many)
+        with pytest.raises(eris_db.ProgrammingError):
+            await con.aexecute("SELECT * FROM second")
+
+    asyncio.run(work())
+
+
+def test_a_cancelled_task_leaves_the_statements_of_threads_alone(con):
+    thread, found = in_thread(lambda: con.execute("CREATE TABLE made AS " + ENDLESS))
+
+    async def work():
+        while con.progress() is None:
+            await asyncio.sleep(0.01)
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(con.aexecute("SELECT 1"), 0.1)
+        await asyncio.sleep(0.2)
+        assert thread.is_alive() and not found
+
+    asyncio.run(work())
+    stop(con, thread)
+    assert found["error"].sqlstate == "57014"
 
 
 def test_a_task_that_is_cancelled_while_it_waits_for_the_connection(con):

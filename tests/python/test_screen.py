@@ -78,6 +78,11 @@ def test_no_bar_of_a_short_statement():
     assert on_a_terminal(program(SLOW + "print(slow(con, 0.3))")) == "(True,)\r\n"
 
 
+def test_no_bar_of_a_result_that_is_read_late():
+    text = SLOW + "result = con.execute('SELECT 1')\ntime.sleep(2.2)\nprint(result.fetchall())"
+    assert on_a_terminal(program(text)) == "[(1,)]\r\n"
+
+
 def test_ctrl_c_on_a_terminal():
     """Typed, as a person does it: the terminal makes the signal; the bar is gone, and the program goes on."""
     text = program(

@@ -203,7 +203,7 @@ def test_at_random_moments(tmp_path):
         heard = late = expected = 0
         inside = False
         def profile(frame, event, function):
-            # Whether the interpreter is inside of execute: only there the handler raises.
+            # Whether the interpreter is inside of execute: only there the handler raises. Behind it is no part of it.
             global inside
             if getattr(function, "__name__", "") == "execute":
                 inside = event == "c_call"
@@ -239,6 +239,115 @@ def test_at_random_moments(tmp_path):
         assert con.execute("SELECT count(*) FROM t").fetchone() == (expected,)
         """,
         DIRECTORY=str(tmp_path / "database"),
+    )
+    print(out)
+
+
+def test_a_signal_that_comes_while_a_short_statement_writes():
+    """Its frame sends it: the statement has mostly committed before anybody looks for signals."""
+    run(
+        HELPERS
+        + FRAMES
+        + """
+def sending():
+    os.kill(os.getpid(), signal.SIGINT)
+    yield next(endless())
+con.execute("CREATE TABLE u (x BIGINT)")
+expected = heard = 0
+for number in range(20):
+    frame = reader(sending())
+    try:
+        con.execute("INSERT INTO u SELECT x FROM frame")
+    except KeyboardInterrupt as raised:
+        expected += 100 * any("too late" in note for note in getattr(raised, "__notes__", []))
+        heard += 1
+    else:
+        # Python ignores it where something ends just then.
+        expected += 100
+    assert con.execute("SELECT count(*) FROM u").fetchone() == (expected,), heard
+assert heard
+"""
+    )
+
+
+@pytest.mark.parametrize("call", ["execute", "put", "remove"])
+def test_a_call_that_has_written_says_so(call):
+    """With the handler that Python has: a KeyboardInterrupt without a note leaves nothing, unless the call has returned."""
+    out = run(
+        HELPERS
+        + f"call = {call!r}"
+        + """
+import random
+import numpy
+seed = random.randrange(2**32)
+print("seed", seed)
+chosen = random.Random(seed)
+con.execute("CREATE TABLE u (k BIGINT PRIMARY KEY, v BIGINT)")
+rows, keys = con.rows("u"), numpy.arange(30_000)
+def write(number):
+    if call == "execute":
+        return con.execute("INSERT INTO u SELECT x, ? FROM generate_series(0, 29999) AS g(x)", [number])
+    if call == "put":
+        return rows.put({"k": keys, "v": keys})
+    return rows.remove(keys)
+def prepare():
+    con.execute("DELETE FROM u")
+    if call == "remove":
+        rows.put({"k": keys, "v": keys})
+prepare()
+begun = time.monotonic()
+write(0)
+usual = time.monotonic() - begun
+heard = late = silents = 0
+for number in range(40):
+    prepare()
+    returned = False
+    timer = threading.Timer(chosen.uniform(0, 1.1 * usual), os.kill, (os.getpid(), signal.SIGINT))
+    try:
+        timer.start()
+        write(number)
+        returned = True
+        timer.join()
+        time.sleep(0.01)
+    except KeyboardInterrupt as raised:
+        # The call is the innermost line, or the interpreter is behind it.
+        noted = any("too late" in note for note in getattr(raised, "__notes__", []))
+        heard += not returned
+        late += noted
+        (count,) = con.execute("SELECT count(*) FROM u").fetchone()
+        has_written = count == (0 if call == "remove" else 30_000)
+        assert has_written or count == (30_000 if call == "remove" else 0), count
+        assert has_written or not noted
+        silents += has_written and not noted and not returned
+    timer.join()
+print("heard", heard, "too late", late, "behind the call", silents)
+# Between the last look for signals and the end of the call are some hundred nanoseconds.
+assert silents <= 2, (heard, silents)
+"""
+    )
+    print(out)
+
+
+def test_a_large_batch_of_an_index_hears_it():
+    out = run(
+        HELPERS
+        + """
+import numpy
+index = eris_db.KeyIndex(database)
+keys = numpy.arange(4_000_000, dtype="uint64")
+index.put(keys, keys)
+begun = time.monotonic()
+def forever():
+    while True:
+        index.put(keys, keys)
+interrupted(forever)
+took = time.monotonic() - sent[0]
+once = time.monotonic()
+index.put(keys, keys)
+once = time.monotonic() - once
+assert took < once / 2, (took, once)
+assert (index.get(keys) == keys).all()
+"""
     )
     print(out)
 

@@ -2,6 +2,7 @@
 
 use crate::error::{not_pickled, not_supported_error, programming_error};
 use crate::executor::{Executor, relation};
+use crate::job::Job;
 use crate::opened::{OpenDatabase, open};
 use crate::result::Result as Answer;
 use crate::rows::Rows;
@@ -103,7 +104,7 @@ impl Connection {
         parameters: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Py<Answer>> {
         let caller = self.executor.caller(py)?;
-        self.executor.run(py, statement, parameters, caller)
+        self.executor.run(py, statement, parameters, caller, None)
     }
 
     /// The same as execute.
@@ -115,24 +116,26 @@ impl Connection {
         parameters: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Py<Answer>> {
         let caller = self.executor.caller(py)?;
-        self.executor.run(py, statement, parameters, caller)
+        self.executor.run(py, statement, parameters, caller, None)
     }
 
-    /// execute for a caller that is not the one that calls: its variables are found.
-    #[pyo3(signature = (caller, statement, parameters=None))]
+    /// execute for a caller that is not the one that calls: its variables are found. job: how it is cancelled.
+    #[pyo3(signature = (caller, statement, parameters=None, job=None))]
     fn _execute_for(
         &self,
         py: Python<'_>,
         caller: Py<PyAny>,
         statement: &str,
         parameters: Option<&Bound<'_, PyAny>>,
+        job: Option<&Bound<'_, Job>>,
     ) -> PyResult<Py<Answer>> {
         let caller = self
             .executor
             .looks_at_variables
             .load(Ordering::Relaxed)
             .then_some(caller);
-        self.executor.run(py, statement, parameters, caller)
+        let job = job.map(Bound::get);
+        self.executor.run(py, statement, parameters, caller, job)
     }
 
     /// Executes without blocking the event loop: await it. A task that is cancelled cancels its statement.
@@ -200,6 +203,7 @@ impl Connection {
             table,
             executor.closed(),
             &executor.has_written,
+            &executor.calls,
         )
     }
 
@@ -226,8 +230,9 @@ impl Connection {
     /// Cancels the statement that runs, from another thread. False: it takes effect, or has, or there is none.
     fn interrupt(&self, py: Python<'_>) -> PyResult<bool> {
         self.executor.check(py)?;
+        let by_key = self.executor.calls.stop();
         let running = self.executor.last_running();
-        Ok(running.is_some_and(|(canceller, _)| canceller.stop()))
+        Ok(running.is_some_and(|(canceller, _)| canceller.stop()) || by_key)
     }
 
     /// How far the last statement is: a dict of rows and bytes, each (done, total), and rows written.
@@ -346,7 +351,7 @@ impl Connection {
         }
         let ms = seconds.map_or(0, |seconds| ((seconds * 1000.0).ceil() as u64).max(1));
         let set = format!("SET statement_timeout = '{ms}ms'");
-        self.executor.run(py, &set, None, None)?;
+        self.executor.set(py, &set)?;
         *lock(py, &self.timeout)? = seconds;
         Ok(())
     }

@@ -98,7 +98,11 @@ pub fn operational_error(py: Python<'_>, message: impl Into<String>) -> PyErr {
 
 /// A failed statement.
 pub fn sql_error(py: Python<'_>, error: &SqlError) -> PyErr {
-    sql_error_with_hint(py, error, error.hint())
+    let hint = error.hint().map(|hint| {
+        hint.replace("start with --memory", "open the database with memory=")
+            .replace("without --read-only", "without read_only=True")
+    });
+    sql_error_with_hint(py, error, hint.as_deref())
 }
 
 /// The same with another hint, where what helps elsewhere does not help in Python.

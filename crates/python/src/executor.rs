@@ -8,19 +8,22 @@
 use crate::error::{kept, programming_error, sql_error, sql_error_with_hint};
 use crate::frame::{Frame, Registered, Visible};
 use crate::held::Held;
+use crate::job::{Job, Turn};
 use crate::lifetime::Closed;
 use crate::opened::OpenDatabase;
 use crate::parameters;
 use crate::result::Result as Answer;
+use crate::rows::Calls;
 use crate::stream::Batches;
-use crate::wait::{Bar, Signals, Statement, wait};
+use crate::wait::{Bar, Signals, Statement, too_late, wait};
 use eris_sql::{
-    Canceller, Frames, Outcome, Parameter, PreparedStatement, Progress, Running, Session, SqlError,
-    quoted,
+    Canceller, Frames, LexemeKind, Outcome, Parameter, PreparedStatement, Progress, Running,
+    Session, SqlError, lexemes, quoted,
 };
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -35,6 +38,8 @@ pub struct Executor {
     closed: Closed,
     /// Something was written since the last commit().
     pub has_written: Arc<AtomicBool>,
+    /// Calls by key that are under way.
+    pub calls: Arc<Calls>,
     /// Held while a statement is executed: statements of one connection wait for each other.
     work: Held<Work>,
     /// The last statement, for those who do not wait.
@@ -81,6 +86,7 @@ impl Executor {
             session: Held::new(database.get(py)?.session(), &closed),
             database: Arc::clone(database),
             has_written: Arc::default(),
+            calls: Arc::default(),
             work: Held::new(Work::default(), &closed),
             closed,
             last: Mutex::default(),
@@ -190,8 +196,9 @@ impl Executor {
         text: &str,
         values: Option<&Bound<'_, PyAny>>,
         caller: Option<Py<PyAny>>,
+        job: Option<&Job>,
     ) -> PyResult<Py<Answer>> {
-        let mut work = self.work.lock(py)?;
+        let mut work = self.work.lock_watched(py, &mut Turn(job))?;
         match values.filter(|values| !values.is_none()) {
             Some(values) => {
                 let known = work.prepared.contains_key(text);
@@ -199,7 +206,7 @@ impl Executor {
                     let (prepared, _lookup) = self.prepared(py, work, text, caller)?;
                     let bound = parameters::values(values, &prepared)?;
                     let request = Request::Prepared(&prepared, &bound);
-                    self.answer(py, &self.session(py)?, text, request)
+                    self.answer(py, &self.session(py)?, text, request, job)
                 };
                 let again = caller.as_ref().map(|caller| caller.clone_ref(py));
                 match execute(&mut work, caller) {
@@ -217,7 +224,7 @@ impl Executor {
                 let mut answer = None;
                 while let Some(statement) = statements.next() {
                     let text = statement.text().to_owned();
-                    let done = self.answer(py, &session, &text, Request::Text(statement))?;
+                    let done = self.answer(py, &session, &text, Request::Text(statement), job)?;
                     if statements.peek().is_some() {
                         done.get().close(py)?;
                     }
@@ -226,6 +233,14 @@ impl Executor {
                 answer.ok_or_else(|| programming_error(py, "there is no statement"))
             }
         }
+    }
+
+    /// Changes a setting, which is not the last statement.
+    pub fn set(&self, py: Python<'_>, text: &str) -> PyResult<()> {
+        let _work = self.work.lock(py)?;
+        let session = self.session(py)?;
+        let set = wait(py, session.execute(text), &mut Signals)?;
+        set.map(drop).map_err(|error| sql_error(py, &error))
     }
 
     /// The statement, ready to get values, and for one that is not kept what it finds.
@@ -270,6 +285,7 @@ impl Executor {
         session: &Session,
         text: &str,
         request: Request<'_>,
+        job: Option<&Job>,
     ) -> PyResult<Py<Answer>> {
         let running: Running<'_> = match request {
             Request::Text(statement) => session.execute(statement),
@@ -277,6 +293,9 @@ impl Executor {
             Request::Rows(statement, rows) => statement.execute_many(rows),
         };
         let (canceller, progress) = (running.canceller().clone(), running.progress().clone());
+        if let Some(job) = job {
+            job.begin(py, &canceller)?;
+        }
         {
             let mut last = self.last();
             last.answer = None;
@@ -311,11 +330,13 @@ impl Executor {
         if writes {
             self.has_written.store(true, Ordering::Relaxed);
         }
+        // A signal that comes before a short statement has ended is seen here.
+        let pending = match (pending, writes) {
+            (None, true) => py.check_signals().err(),
+            (pending, _) => pending,
+        };
         if let Some(raised) = pending {
-            let note = "it was too late: the statement took effect";
-            let value = raised.value(py);
-            value.call_method1(intern!(py, "add_note"), (note,))?;
-            return Err(raised);
+            return Err(too_late(py, raised)?);
         }
         let answer = Py::new(py, answer)?;
         self.last().answer = Some(answer.clone_ref(py));
@@ -348,12 +369,12 @@ impl Executor {
         let rows = rows.collect::<PyResult<Vec<_>>>()?;
         if prepared.is_insert_of_values() {
             let request = Request::Rows(&prepared, rows);
-            return self.answer(py, &self.session(py)?, statement, request);
+            return self.answer(py, &self.session(py)?, statement, request, None);
         }
         let (mut written, mut tag) = (0, "");
         for values in &rows {
             let request = Request::Prepared(&prepared, values);
-            let answer = self.answer(py, &self.session(py)?, statement, request)?;
+            let answer = self.answer(py, &self.session(py)?, statement, request, None)?;
             let answer = answer.get();
             if answer.has_rows() {
                 answer.close(py)?;
@@ -389,6 +410,7 @@ impl Executor {
         let frames = Arc::clone(&visible) as Arc<dyn Frames>;
         let session = self.session(py)?.with_frames(frames);
         let _lookup = Lookup(visible);
+        let table = stored_name(&session, table);
         let table: Vec<String> = table.split('.').map(quoted).collect();
         let by_name = if by_name { " BY NAME" } else { "" };
         let text = format!(
@@ -396,7 +418,28 @@ impl Executor {
             table.join("."),
             quoted(name)
         );
-        self.answer(py, &session, &text, Request::Text(text.as_str().into()))
+        self.answer(
+            py,
+            &session,
+            &text,
+            Request::Text(text.as_str().into()),
+            None,
+        )
+    }
+}
+
+/// The name of a table as SQL would find it without quotes, unless there is one of exactly this name.
+pub fn stored_name<'a>(session: &Session, table: &'a str) -> Cow<'a, str> {
+    if !table.contains(char::is_uppercase) {
+        return table.into();
+    }
+    let is_there = session.relations().into_iter().any(|relation| {
+        let full = format!("{}.{}", relation.schema, relation.name);
+        table == relation.name || table == full
+    });
+    match is_there {
+        true => table.into(),
+        false => table.to_lowercase().into(),
     }
 }
 
@@ -422,14 +465,33 @@ fn is_mistake(py: Python<'_>, error: &PyErr) -> bool {
 
 /// Whether a statement that gives rows also writes, or may.
 fn is_write(text: &str) -> bool {
-    let word = text
-        .trim_start()
-        .split(|c: char| !c.is_ascii_alphabetic())
-        .next();
-    let word = word.unwrap_or_default();
-    ["INSERT", "UPDATE", "DELETE", "MERGE", "EXECUTE"]
-        .iter()
-        .any(|write| word.eq_ignore_ascii_case(write))
+    let begins = |word: &str| {
+        let start = text.trim_start().get(..word.len());
+        start.is_some_and(|start| start.eq_ignore_ascii_case(word))
+    };
+    // Nearly all of them, and nothing is looked through.
+    if begins("SELECT") {
+        return false;
+    }
+    let mut plain = String::with_capacity(text.len());
+    for lexeme in lexemes(text) {
+        match lexeme.kind {
+            LexemeKind::Other => plain.push_str(&text[lexeme.span]),
+            _ => plain.push(' '),
+        }
+    }
+    let mut words = plain
+        .split(|c: char| !c.is_alphanumeric() && c != '_')
+        .filter(|word| !word.is_empty());
+    let is_one = |word: &str| {
+        let writes = ["INSERT", "UPDATE", "DELETE", "MERGE", "EXECUTE"];
+        writes.iter().any(|write| word.eq_ignore_ascii_case(write))
+    };
+    match words.next() {
+        // The verb is behind the queries that it names.
+        Some(first) if first.eq_ignore_ascii_case("WITH") => words.any(is_one),
+        first => first.is_some_and(is_one),
+    }
 }
 
 /// The statements of a text. Nearly always it is one, and is not looked through.

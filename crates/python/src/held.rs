@@ -8,7 +8,7 @@
 //! If somebody uses it at that moment, they give it back afterwards.
 
 use crate::lifetime::{Closed, GivesBack, OfProcess};
-use crate::wait::lock;
+use crate::wait::{Signals, Watch, lock_watched};
 use pyo3::prelude::*;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{Ordering, fence};
@@ -37,10 +37,22 @@ impl<T: Send + 'static> Held<T> {
     /// # Errors
     /// What it belongs to is closed, or another process's. Ctrl-C.
     pub fn lock<'a, 'py>(&'a self, py: Python<'py>) -> PyResult<InUse<'a, 'py, T>> {
+        self.lock_watched(py, &mut Signals)
+    }
+
+    /// The same with another watch than the one for signals.
+    ///
+    /// # Errors
+    /// As [`lock`](Self::lock); what the watch raises.
+    pub fn lock_watched<'a, 'py>(
+        &'a self,
+        py: Python<'py>,
+        watch: &mut dyn Watch,
+    ) -> PyResult<InUse<'a, 'py, T>> {
         self.check(py)?;
         let value: &Mutex<Option<T>> = self.value.get(py)?;
         let in_use = InUse {
-            guard: Some(lock(py, value)?),
+            guard: Some(lock_watched(py, value, watch)?),
             value,
             closed: &self.closed,
             py,

@@ -8,10 +8,12 @@ use crate::numpy_api;
 use eris_engine::{EngineError, KeyClient, KeyIndex as EngineIndex};
 use numpy::{BorrowError, IntoPyArray, PyArray1, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::prelude::*;
+use std::ops::Range;
 
 /// An index of 64-bit keys to 64-bit values, without rows, types or snapshots. Keys and values are arrays of uint64.
 ///
-/// A batch is executed by the workers that own its keys; threads that share an index wait for each other.
+/// A batch is executed by the workers that own its keys; threads that share an index wait for each other. Ctrl-C ends a
+/// large batch between two parts of it: those before are done.
 ///
 /// >>> import numpy
 /// >>> database = eris_db.Database(memory="512MB", aeus=1)
@@ -93,9 +95,9 @@ impl KeyIndex {
         let values = writable
             .as_slice_mut()
             .map_err(|_| not_contiguous(py, "out"))?;
-        self.with_keys(py, &keys, |client, keys, found| {
+        self.with_keys(py, &keys, |client, part, keys, found| {
             client.get(keys, found)?;
-            for (value, found) in values.iter_mut().zip(found) {
+            for (value, found) in values[part].iter_mut().zip(found) {
                 *value = found.unwrap_or(default);
             }
             Ok(())
@@ -110,11 +112,13 @@ impl KeyIndex {
         py: Python<'py>,
         keys: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyArray1<bool>>> {
-        let found = self.with_keys(py, &numbers(keys, "keys")?, |client, keys, found| {
+        let mut has = Vec::new();
+        self.with_keys(py, &numbers(keys, "keys")?, |client, _, keys, found| {
             client.get(keys, found)?;
-            Ok(found.iter().map(Option::is_some).collect::<Vec<_>>())
+            has.extend(found.iter().map(Option::is_some));
+            Ok(())
         })?;
-        Ok(found.into_pyarray(py))
+        Ok(has.into_pyarray(py))
     }
 
     /// Puts entries in; of keys that occur twice the last value stays. Returns how many keys were there before.
@@ -133,19 +137,25 @@ impl KeyIndex {
         let values = readable
             .as_slice()
             .map_err(|_| not_contiguous(py, "values"))?;
-        self.with_keys(py, &keys, |client, keys, found| {
-            let entries = keys.iter().copied().zip(values.iter().copied());
+        let mut replaced = 0;
+        self.with_keys(py, &keys, |client, part, keys, found| {
+            let entries = keys.iter().copied().zip(values[part].iter().copied());
             client.put(&entries.collect::<Vec<_>>(), found)?;
-            Ok(found.iter().flatten().count() as u64)
-        })
+            replaced += found.iter().flatten().count() as u64;
+            Ok(())
+        })?;
+        Ok(replaced)
     }
 
     /// Removes keys. Returns how many there were.
     fn remove(&self, py: Python<'_>, keys: &Bound<'_, PyAny>) -> PyResult<u64> {
-        self.with_keys(py, &numbers(keys, "keys")?, |client, keys, found| {
+        let mut removed = 0;
+        self.with_keys(py, &numbers(keys, "keys")?, |client, _, keys, found| {
             client.remove(keys, found)?;
-            Ok(found.iter().flatten().count() as u64)
-        })
+            removed += found.iter().flatten().count() as u64;
+            Ok(())
+        })?;
+        Ok(removed)
     }
 
     fn __reduce__(slf: &Bound<'_, Self>) -> PyResult<()> {
@@ -153,25 +163,42 @@ impl KeyIndex {
     }
 }
 
+/// Keys that are handed on at once: Ctrl-C waits for them.
+const PART: usize = 1 << 18;
+
 impl KeyIndex {
-    /// What is done with a client and keys while Python goes on; there is a place for what is found of each key.
-    fn with_keys<T: Send>(
+    /// What is done with a client and a part of the keys while Python goes on; there is a place for what is found of
+    /// each key. Signals are looked for between the parts.
+    fn with_keys(
         &self,
         py: Python<'_>,
         keys: &Numbers<'_>,
-        work: impl FnOnce(&mut KeyClient, &[u64], &mut [Option<u64>]) -> Result<T, EngineError> + Send,
-    ) -> PyResult<T> {
+        mut work: impl FnMut(
+            &mut KeyClient,
+            Range<usize>,
+            &[u64],
+            &mut [Option<u64>],
+        ) -> Result<(), EngineError>
+        + Send,
+    ) -> PyResult<()> {
         let readable = (keys.try_readonly()).map_err(|error| in_use(py, "keys", &error))?;
         let keys = readable
             .as_slice()
             .map_err(|_| not_contiguous(py, "keys"))?;
         let mut state = self.state.lock(py)?;
         let IndexState { client, found, .. } = &mut *state;
-        let done = py.detach(|| {
-            found.resize(keys.len(), None);
-            work(client, keys, found)
-        });
-        done.map_err(|error| failed(py, &error))
+        for (number, keys) in keys.chunks(PART).enumerate() {
+            if number > 0 {
+                py.check_signals()?;
+            }
+            let from = number * PART;
+            let done = py.detach(|| {
+                found.resize(keys.len(), None);
+                work(client, from..from + keys.len(), keys, found)
+            });
+            done.map_err(|error| failed(py, &error))?;
+        }
+        Ok(())
     }
 }
 

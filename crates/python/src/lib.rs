@@ -26,6 +26,7 @@ mod exported;
 mod frame;
 mod held;
 mod import;
+mod job;
 mod key_index;
 mod lifetime;
 mod lists;
@@ -50,6 +51,8 @@ mod _native {
     use crate::database::Database;
     #[pymodule_export]
     use crate::frame::{Frame, numpy_column};
+    #[pymodule_export]
+    use crate::job::Job;
     #[pymodule_export]
     use crate::key_index::KeyIndex;
     #[pymodule_export]

@@ -142,6 +142,17 @@ pub fn open(
     huge_pages: &str,
 ) -> PyResult<Arc<OpenDatabase>> {
     let wrong = |text: String| programming_error(py, text);
+    // As users of SQLite and DuckDB say it.
+    let directory = match directory.as_ref().and_then(|name| name.to_str()) {
+        Some(":memory:") => None,
+        Some(name) if name.starts_with(":memory:") => {
+            let text = format!(
+                "{name:?}: databases in memory have no names; share a Database, or cursors of a connection"
+            );
+            return Err(wrong(text));
+        }
+        _ => directory,
+    };
     let memory_limit = memory.map(|memory| bytes_of(memory)).transpose()?;
     if let Some(name) = directory
         .as_ref()

@@ -1,21 +1,23 @@
 //! Rows of a table by their keys, without SQL: batches in, batches out.
 
 use crate::error::{not_pickled, programming_error, sql_error};
+use crate::executor::stored_name;
 use crate::held::Held;
 use crate::import;
 use crate::lifetime::Closed;
 use crate::numpy_api;
 use crate::result::Result as Found;
-use crate::wait::{Signals, wait};
+use crate::wait::{Call, wait};
 use arrow_array::{Array, ArrayRef};
-use eris_sql::{Session, TableRows};
+use eris_sql::{Canceller, Session, SqlError, TableRows};
 use numpy::IntoPyArray;
 use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
+use std::collections::HashMap;
 use std::ops::Bound as KeyBound;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A way to the rows of one table with a PRIMARY KEY.
 ///
@@ -36,7 +38,43 @@ pub struct Rows {
     table: String,
     /// Of the connection.
     has_written: Arc<AtomicBool>,
+    calls: Arc<Calls>,
     rows: Held<TableRows>,
+}
+
+/// Calls by key that are under way on a connection, for whoever interrupts it.
+#[derive(Default)]
+pub struct Calls {
+    newest: AtomicU64,
+    all: Mutex<HashMap<u64, Canceller>>,
+}
+
+impl Calls {
+    fn all(&self) -> MutexGuard<'_, HashMap<u64, Canceller>> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Stops them; whether that came in time for one.
+    pub fn stop(&self) -> bool {
+        let all = self.all();
+        all.values()
+            .fold(false, |any, canceller| canceller.stop() || any)
+    }
+
+    fn begin(&self, canceller: Canceller) -> UnderWay<'_> {
+        let number = self.newest.fetch_add(1, Ordering::Relaxed);
+        self.all().insert(number, canceller);
+        UnderWay(self, number)
+    }
+}
+
+/// A call, until it has ended.
+struct UnderWay<'a>(&'a Calls, u64);
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.all().remove(&self.1);
+    }
 }
 
 impl Rows {
@@ -46,13 +84,46 @@ impl Rows {
         table: &str,
         closed: &Closed,
         has_written: &Arc<AtomicBool>,
+        calls: &Arc<Calls>,
     ) -> PyResult<Self> {
-        let rows = session.rows(table).map_err(|error| sql_error(py, &error))?;
+        let table = stored_name(session, table);
+        let rows = session
+            .rows(&table)
+            .map_err(|error| sql_error(py, &error))?;
         Ok(Rows {
-            table: table.to_owned(),
+            table: table.into_owned(),
             has_written: Arc::clone(has_written),
+            calls: Arc::clone(calls),
             rows: Held::new(rows, closed),
         })
+    }
+
+    /// Waits for a call that reads.
+    fn read<T: Send>(
+        &self,
+        py: Python<'_>,
+        canceller: Canceller,
+        call: impl Future<Output = Result<T, SqlError>> + Send,
+    ) -> PyResult<T> {
+        let _under_way = self.calls.begin(canceller.clone());
+        let read = wait(py, call, &mut Call::new(canceller))?;
+        read.map_err(|error| sql_error(py, &error))
+    }
+
+    /// Waits for a call that writes: an exception that comes too late says so.
+    fn written(
+        &self,
+        py: Python<'_>,
+        canceller: Canceller,
+        call: impl Future<Output = Result<u64, SqlError>> + Send,
+    ) -> PyResult<u64> {
+        let _under_way = self.calls.begin(canceller.clone());
+        let mut watch = Call::new(canceller);
+        let written = wait(py, call, &mut watch)?;
+        let written = written.map_err(|error| watch.failed(sql_error(py, &error)))?;
+        self.has_written.store(true, Ordering::Relaxed);
+        watch.took_effect(py)?;
+        Ok(written)
     }
 }
 
@@ -82,8 +153,8 @@ impl Rows {
         let mut rows = self.rows.lock(py)?;
         let names = columns.unwrap_or_else(|| names(&rows));
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let found = wait(py, rows.get(&keys, &names), &mut Signals)?;
-        let found = found.map_err(|error| sql_error(py, &error))?;
+        let canceller = rows.canceller();
+        let found = self.read(py, canceller, rows.get(&keys, &names))?;
         let of = match numpy_api::load(py) {
             Ok(()) => found.of.into_pyarray(py).into_any(),
             Err(error) if error.is_instance_of::<PyImportError>(py) => {
@@ -99,18 +170,16 @@ impl Rows {
     fn put(&self, py: Python<'_>, batch: &Bound<'_, PyAny>) -> PyResult<u64> {
         let batch = import::checked_batch(batch)?;
         let mut rows = self.rows.lock(py)?;
-        let replaced = wait(py, rows.put(&batch), &mut Signals)?;
-        self.has_written.store(true, Ordering::Relaxed);
-        replaced.map_err(|error| sql_error(py, &error))
+        let canceller = rows.canceller();
+        self.written(py, canceller, rows.put(&batch))
     }
 
     /// Removes the rows that have these keys. Returns how many there were.
     fn remove(&self, py: Python<'_>, keys: &Bound<'_, PyAny>) -> PyResult<u64> {
         let keys = self::keys(keys)?;
         let mut rows = self.rows.lock(py)?;
-        let removed = wait(py, rows.remove(&keys), &mut Signals)?;
-        self.has_written.store(true, Ordering::Relaxed);
-        removed.map_err(|error| sql_error(py, &error))
+        let canceller = rows.canceller();
+        self.written(py, canceller, rows.remove(&keys))
     }
 
     /// For each pair (low, high) the rows whose keys are from low on and below high, in the order of their keys, at
@@ -143,8 +212,8 @@ impl Rows {
         let mut rows = self.rows.lock(py)?;
         let names = columns.unwrap_or_else(|| names(&rows));
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let found = wait(py, rows.ranges(&ranges, limit, &names), &mut Signals)?;
-        let found = found.map_err(|error| sql_error(py, &error))?;
+        let canceller = rows.canceller();
+        let found = self.read(py, canceller, rows.ranges(&ranges, limit, &names))?;
         Ok(found.into_iter().map(Found::of_batch).collect())
     }
 

@@ -62,6 +62,7 @@ impl Batches {
                 return Ok(None);
             };
             let progress = stream.progress().clone();
+            bar.resume();
             let mut watch =
                 Statement::new(self.canceller.clone(), progress, &self.closed, &mut bar);
             let next =

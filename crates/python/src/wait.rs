@@ -104,7 +104,10 @@ where
 
 /// The bar of a statement that takes long, drawn by `_progress.py`.
 pub struct Bar {
-    began: Instant,
+    /// How long the statement was waited for before.
+    waited: Duration,
+    /// Since when it is waited for.
+    since: Instant,
     /// When signals were looked for.
     looked: Instant,
     /// Whose memory is shown; `None`: there is no bar.
@@ -119,7 +122,8 @@ const DELAY: Duration = Duration::from_secs(2);
 impl Bar {
     pub fn new(memory: Option<&Budget>) -> Self {
         Bar {
-            began: Instant::now(),
+            waited: Duration::ZERO,
+            since: Instant::now(),
             looked: Instant::now(),
             memory: memory.cloned(),
             drawn: None,
@@ -127,7 +131,7 @@ impl Bar {
     }
 
     fn draw(&mut self, py: Python<'_>, progress: &Progress) -> PyResult<()> {
-        let elapsed = self.began.elapsed();
+        let elapsed = self.waited + self.since.elapsed();
         let Some(memory) = self.memory.as_ref().filter(|_| elapsed >= DELAY) else {
             return Ok(());
         };
@@ -155,8 +159,14 @@ impl Bar {
         }
     }
 
+    /// The statement is waited for again. What its reader does between is not its time.
+    pub fn resume(&mut self) {
+        self.since = Instant::now();
+    }
+
     /// Makes room on the screen: others write now.
     pub fn hide(&mut self, py: Python<'_>) {
+        self.waited += self.since.elapsed();
         if let Some(bar) = self.drawn.take() {
             // What cannot be taken away stays.
             let _ = bar.call_method0(py, intern!(py, "close"));
@@ -232,13 +242,84 @@ impl Watch for Statement<'_> {
     }
 }
 
+/// An exception that came when a statement took effect already, with a note that says so.
+///
+/// # Errors
+/// Another exception, of Python's code for notes.
+pub fn too_late(py: Python<'_>, raised: PyErr) -> PyResult<PyErr> {
+    let note = "it was too late: the statement took effect";
+    raised
+        .value(py)
+        .call_method1(intern!(py, "add_note"), (note,))?;
+    Ok(raised)
+}
+
+/// Looks for signals while rows are read or written by key, as [`Statement`] does.
+pub struct Call {
+    canceller: Canceller,
+    pending: Option<PyErr>,
+}
+
+impl Call {
+    pub fn new(canceller: Canceller) -> Self {
+        Call {
+            canceller,
+            pending: None,
+        }
+    }
+
+    /// What a call that has failed raises.
+    pub fn failed(&mut self, error: PyErr) -> PyErr {
+        self.pending.take().unwrap_or(error)
+    }
+
+    /// The end of a call that has written.
+    ///
+    /// # Errors
+    /// The exception that came when it was too late for it.
+    pub fn took_effect(self, py: Python<'_>) -> PyResult<()> {
+        match self.pending.map_or_else(|| py.check_signals(), Err) {
+            Ok(()) => Ok(()),
+            Err(raised) => Err(too_late(py, raised)?),
+        }
+    }
+}
+
+impl Watch for Call {
+    fn tick(&mut self, py: Python<'_>) -> PyResult<()> {
+        if self.pending.is_some() {
+            return Ok(());
+        }
+        match py.check_signals() {
+            Err(raised) if self.canceller.cancel() => Err(raised),
+            Err(raised) => {
+                self.pending = Some(raised);
+                Ok(())
+            }
+            Ok(()) => Ok(()),
+        }
+    }
+}
+
 /// Locks while the GIL is released, so that whoever holds the lock can use Python.
 ///
 /// # Errors
 /// A signal.
 pub fn lock<'a, T>(py: Python<'_>, mutex: &'a Mutex<T>) -> PyResult<MutexGuard<'a, T>> {
+    lock_watched(py, mutex, &mut Signals)
+}
+
+/// The same with another watch.
+///
+/// # Errors
+/// What the watch raises.
+pub fn lock_watched<'a, T>(
+    py: Python<'_>,
+    mutex: &'a Mutex<T>,
+    watch: &mut dyn Watch,
+) -> PyResult<MutexGuard<'a, T>> {
     let mut pause = Duration::from_micros(20);
-    let mut until_signals = Instant::now() + TICK;
+    let mut until_tick = Instant::now() + TICK;
     loop {
         match mutex.try_lock() {
             Ok(guard) => return Ok(guard),
@@ -247,9 +328,9 @@ pub fn lock<'a, T>(py: Python<'_>, mutex: &'a Mutex<T>) -> PyResult<MutexGuard<'
                 reject_frames(py)?;
                 py.detach(|| thread::sleep(pause));
                 pause = (pause * 2).min(Duration::from_millis(2));
-                if Instant::now() >= until_signals {
-                    py.check_signals()?;
-                    until_signals = Instant::now() + TICK;
+                if Instant::now() >= until_tick {
+                    watch.tick(py)?;
+                    until_tick = Instant::now() + TICK;
                 }
             }
         }

@@ -63,13 +63,23 @@ for _error in (
 ):
     setattr(Connection, _error.__name__, _error)
 
-_os.register_at_fork(after_in_child=_native.forked)
 _atexit.register(_native.close_all)
 
 connect = Connection
 
 _default: Connection | None = None
 _default_lock = _threading.Lock()
+
+
+def _forked() -> None:
+    """A child of os.fork has none of the parent's threads: it opens a default database of its own."""
+    global _default, _default_lock
+    _native.forked()
+    # Another thread may have held the lock.
+    _default, _default_lock = None, _threading.Lock()
+
+
+_os.register_at_fork(after_in_child=_forked)
 
 
 def default_connection() -> Connection:

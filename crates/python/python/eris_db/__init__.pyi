@@ -9,7 +9,7 @@ import polars
 import pyarrow
 from numpy.typing import NDArray
 
-from . import _errors
+from . import _errors, _native
 from ._errors import (
     DatabaseError,
     DataError,
@@ -167,7 +167,9 @@ class Connection:
         """
     def sql(self, statement: str, parameters: _Parameters | None = None) -> Result:
         """The same as execute."""
-    def _execute_for(self, caller: FrameType, statement: str, parameters: _Parameters | None = None) -> Result: ...
+    def _execute_for(
+        self, caller: FrameType, statement: str, parameters: _Parameters | None = None, job: _native.Job | None = None
+    ) -> Result: ...
     def aexecute(self, statement: str, parameters: _Parameters | None = None) -> Coroutine[Any, Any, Result]:
         """Executes without blocking the event loop: await it. A task that is cancelled cancels its statement."""
     def executemany(self, statement: str, parameters: Iterable[_Parameters]) -> Result:
@@ -340,7 +342,8 @@ class Rows:
 class KeyIndex:
     """An index of 64-bit keys to 64-bit values, without rows, types or snapshots. Keys and values are arrays of uint64.
 
-    A batch is executed by the workers that own its keys; threads that share an index wait for each other.
+    A batch is executed by the workers that own its keys; threads that share an index wait for each other. Ctrl-C ends a
+    large batch between two parts of it: those before are done.
 
     >>> import numpy
     >>> database = eris_db.Database(memory="512MB", aeus=1)

@@ -1,73 +1,52 @@
 """Statements for asyncio: a thread waits, the event loop goes on.
 
-task    await ── cancelled ── job.cancel() until the thread has ended ── CancelledError
-thread  its turn on the connection ── runs, unless cancelled before ── ended
+task    its turn on the connection ── a thread of the loop ── awaits ── cancelled: stops its statement, and no other
+thread                                its turn beside other threads ── runs ── computes the first rows ── ended
 """
 
 from __future__ import annotations
 
 import asyncio
-import threading
 import weakref
 from typing import TYPE_CHECKING, Any
 
-from . import _errors
+from . import _native
 
 if TYPE_CHECKING:
     from . import Connection, Result
 
-_turns: weakref.WeakKeyDictionary[Connection, threading.Lock] = weakref.WeakKeyDictionary()
-"""Whose turn it is on a connection: a task that only waits must not interrupt another one's statement."""
+_Turns = weakref.WeakKeyDictionary["Connection", asyncio.Lock]
 
-_AGAIN = 0.05
-"""Seconds after which an interruption is repeated: it may have come before the statement."""
+_turns: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Turns] = weakref.WeakKeyDictionary()
+"""Whose turn it is on a connection, among the tasks of a loop: those that wait need no thread for it."""
 
 
-class _Job:
-    """A statement that a thread runs."""
-
-    def __init__(self, connection: Connection, *arguments: Any) -> None:
-        self._connection = connection
-        self._arguments = arguments
-        self._turn = _turns.setdefault(connection, threading.Lock())
-        self._guard = threading.Lock()
-        self._is_running = self._is_cancelled = False
-
-    def run(self) -> Result:
-        with self._turn:
-            with self._guard:
-                if self._is_cancelled:
-                    # Nobody sees it: who awaits gets the CancelledError.
-                    raise _errors.OperationalError("the task was cancelled before its statement began")
-                self._is_running = True
-            try:
-                return self._connection._execute_for(*self._arguments)
-            finally:
-                with self._guard:
-                    self._is_running = False
-
-    def cancel(self) -> None:
-        with self._guard:
-            self._is_cancelled = True
-            if self._is_running:
-                self._connection.interrupt()
+def _run(job: _native.Job, connection: Connection, arguments: tuple[Any, ...]) -> Result:
+    """Executes a statement until it is done, or has its first rows. This is what a thread does."""
+    result = connection._execute_for(*arguments, job)
+    if result.columns:
+        # Nothing is left that takes long before there is a row.
+        result._peek(0)
+    return result
 
 
 async def aexecute(connection: Connection, caller: Any, statement: str, parameters: Any) -> Result:
-    """Executes a statement. If the task is cancelled, the statement is, and is waited for."""
-    job = _Job(connection, caller, statement, parameters)
-    running = asyncio.get_running_loop().run_in_executor(None, job.run)
-    try:
-        return await asyncio.shield(running)
-    except asyncio.CancelledError:
-        while not running.done():
-            job.cancel()
-            try:
-                await asyncio.wait([running], timeout=_AGAIN)
-            except asyncio.CancelledError:
-                # Cancelled again; it ends soon.
-                continue
-        # Its own error is not of interest; that it has ended is.
-        if not running.cancelled():
-            running.exception()
-        raise
+    """Executes a statement. If the task is cancelled, the statement is, and is waited for once it has begun."""
+    loop = asyncio.get_running_loop()
+    turns = _turns.setdefault(loop, weakref.WeakKeyDictionary())
+    async with turns.setdefault(connection, asyncio.Lock()):
+        job = _native.Job()
+        running = loop.run_in_executor(None, _run, job, connection, (caller, statement, parameters))
+        try:
+            return await asyncio.shield(running)
+        except asyncio.CancelledError as cancelled:
+            while not running.done() and not job.cancel():
+                try:
+                    await asyncio.wait([running])
+                except asyncio.CancelledError:
+                    # Cancelled again; it ends soon.
+                    continue
+            has_ended = running.done() and not running.cancelled() and running.exception() is None
+            if has_ended and not running.result().columns:
+                cancelled.add_note("it was too late: the statement took effect")
+            raise

@@ -23,11 +23,17 @@ class Frame:
         rows: int | None = None,
         read: Callable[[list[int], list[tuple[str, str, Any]]], object] | None = None,
         takes_conditions: bool = False,
+        renew: Callable[[], Frame] | None = None,
     ) -> Frame: ...
     @property
     def kind(self) -> str: ...
 
-def numpy_column(values: object, *, nan_is_null: bool = False) -> Any: ...
+@final
+class Job:
+    def __new__(cls) -> Job: ...
+    def cancel(self) -> bool: ...
+
+def numpy_column(values: object, *, nan_is_null: bool = False, utc: bool = False) -> Any: ...
 def forked() -> None: ...
 def close_all() -> None: ...
 
@@ -35,6 +41,7 @@ __all__ = [
     "Connection",
     "Database",
     "Frame",
+    "Job",
     "KeyIndex",
     "Result",
     "Rows",
