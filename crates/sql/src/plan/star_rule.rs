@@ -273,8 +273,10 @@ fn origin_of(key: &PhysicalExprRef, plan: &Arc<dyn ExecutionPlan>) -> Option<(Ar
     origin(plan, key.downcast_ref::<Column>()?.index())
 }
 
-/// So many rows are read first though other sides leave fewer rows of the fact.
-const FEW: usize = 1 << 16;
+/// So many rows, or such a part of the fact's, are read first though other sides leave fewer rows of the fact: that is
+/// nothing beside the pass over it.
+const FEW: f64 = 65_536.0;
+const SMALL_PART: f64 = 32.0;
 
 /// The sides that are not read before the fact, because that is not the larger part of the work: by their numbers.
 fn large_sides(spine: &Spine) -> Result<Vec<usize>> {
@@ -302,8 +304,9 @@ fn large_sides(spine: &Spine) -> Result<Vec<usize>> {
             _ => 2.0,
         };
         let is_large = |rows: usize| {
-            let most = if rows > FEW { left } else { fact };
-            rows as f64 > most / part
+            let rows = rows as f64;
+            let is_few = rows <= FEW.max(fact / SMALL_PART);
+            rows > if is_few { fact } else { left } / part
         };
         if rows.is_some_and(is_large) {
             large.push(number);
