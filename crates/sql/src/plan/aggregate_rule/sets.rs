@@ -9,7 +9,7 @@
 //! DataFusion groups each row by each set.
 
 use super::push;
-use datafusion::arrow::array::{ArrayRef, RecordBatch, new_empty_array, new_null_array};
+use datafusion::arrow::array::{ArrayRef, BooleanArray, RecordBatch, new_null_array};
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::common::internal_err;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -139,11 +139,13 @@ impl Sets {
         for aggregate in &self.aggregates {
             let arguments = aggregate.expressions().into_iter().map(|argument| {
                 let data_type = argument.data_type(&self.input)?;
-                Ok(new_empty_array(&data_type))
+                Ok(new_null_array(&data_type, 1))
             });
             let arguments = arguments.collect::<Result<Vec<_>>>()?;
             let mut group = aggregate.create_groups_accumulator()?;
-            group.update_batch(&arguments, &[], None, 1)?;
+            // A row that is left out. Without any, DataFusion takes the group for one that has been seen.
+            let nobody = BooleanArray::from(vec![false]);
+            group.update_batch(&arguments, &[0], Some(&nobody), 1)?;
             states.extend(group.state(EmitTo::All)?);
         }
         let fields = schema.fields().iter();
