@@ -312,10 +312,12 @@ fn large_sides(spine: &Spine) -> Result<Vec<usize>> {
             large.push(number);
             continue;
         }
-        let origin = origin_of(&side.on[0].own, &side.plan);
-        let found = side
-            .join
-            .matches(spine.fact.scan(), column, origin.as_ref(), rows);
+        // The fact's own keys are only known as a span, which says little where keys are such as 19980131.
+        let keys = match origin_of(&side.on[0].own, &side.plan) {
+            Some((scan, key)) => scan.statistics.distinct(key),
+            None => spine.fact.scan().statistics.distinct(column),
+        };
+        let found = side.join.matches(rows, keys.unwrap_or(0.0));
         // Conditions are asked before rows become more.
         if found > 1.0 && !spine.conditions.is_empty() {
             large.push(number);

@@ -97,29 +97,22 @@ struct BuildRows {
 }
 
 impl BuildSide {
-    /// How many rows of this side a row of the fact finds, on average.
+    /// How many rows of this side a row of the fact finds, on average: of each key that either table has, there are as
+    /// many.
     fn per_row(&self, fact: &Scan, side: &Statistics) -> f64 {
-        let rows = side.num_rows.get_value().copied();
-        self.join
-            .matches(fact, self.column, self.origin.as_ref(), rows)
+        let origin = self.origin.as_ref();
+        let of_side = origin.and_then(|(scan, column)| scan.statistics.distinct(*column));
+        let of_fact = fact.statistics.distinct(self.column);
+        let keys = of_fact.unwrap_or(0.0).max(of_side.unwrap_or(0.0));
+        self.join.matches(side.num_rows.get_value().copied(), keys)
     }
 }
 
 impl SideJoin {
-    /// How many of so many rows of a side a row of the fact finds by a column, on average: as many as there are of a
-    /// key. The keys are those of the side's origin, if it is known, for facts refer to what is there. How many the
-    /// fact has is only known as a span, which says little where keys are such as 19980131.
-    pub fn matches(
-        self,
-        fact: &Scan,
-        column: usize,
-        origin: Option<&(Arc<Scan>, usize)>,
-        rows: Option<usize>,
-    ) -> f64 {
-        let of_side = origin.and_then(|(scan, column)| scan.statistics.distinct(*column));
-        let keys = of_side.or_else(|| fact.statistics.distinct(column));
-        match (rows, keys) {
-            (Some(rows), Some(keys)) => {
+    /// How many of so many rows of a side a row of the fact finds, on average, if there are so many keys.
+    pub fn matches(self, rows: Option<usize>, keys: f64) -> f64 {
+        match rows {
+            Some(rows) if keys > 0.0 => {
                 let found = rows as f64 / keys;
                 match self {
                     SideJoin::Inner => found,
