@@ -21,7 +21,7 @@ _turns: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Turns] = weakref.W
 """Whose turn it is on a connection, among the tasks of a loop: those that wait need no thread for it."""
 
 
-def _run(job: _native.Job, connection: Connection, arguments: tuple[Any, ...]) -> Result:
+def _run(job: _native.Job, connection: Connection, arguments: tuple[Any, str, Any]) -> Result:
     """Executes a statement until it is done, or has its first rows. This is what a thread does."""
     result = connection._execute_for(*arguments, job)
     if result.columns:
