@@ -54,11 +54,11 @@ impl Calls {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Stops them; whether that came in time for one.
+    /// Stops every one of them; whether that came in time for at least one.
     pub fn stop(&self) -> bool {
         let all = self.all();
-        all.values()
-            .fold(false, |any, canceller| canceller.stop() || any)
+        let stopped = all.values().filter(|canceller| canceller.stop()).count();
+        stopped > 0
     }
 
     fn begin(&self, canceller: Canceller) -> UnderWay<'_> {
