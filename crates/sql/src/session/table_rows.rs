@@ -264,6 +264,12 @@ impl TableRows {
     }
 
     async fn put_rows(&mut self, rows: &RecordBatch, token: &CancelToken) -> Result<u64, SqlError> {
+        let effect = Effect {
+            adds: true,
+            sets: self.others(),
+            ..Effect::default()
+        };
+        let shared = self.shared(&effect).await?;
         let (context, table) = (self.context.clone(), Arc::clone(&self.table));
         let names = rows.schema();
         let names = names.fields().iter().map(|field| {
@@ -273,12 +279,6 @@ impl TableRows {
                 .map_err(|_| no_column(&table, field.name()))
         });
         let given = names.collect::<Result<Vec<_>, _>>()?;
-        let effect = Effect {
-            adds: true,
-            sets: self.others(),
-            ..Effect::default()
-        };
-        let shared = self.shared(&effect).await?;
         let targets: Vec<Target> = targets::targets(&context, &table, &given)?;
         let rows = RowRules::new(&context, &table)?.apply(&table, rows, &targets, 1)?;
         let wrong = |error| table.write_error(error);
@@ -421,10 +421,11 @@ impl TableRows {
         }
     }
 
-    /// The contents of the catalogue, in which the table is what its name leads to.
+    /// The contents of the catalogue, in which the table is what its name leads to. If that is another one of the same
+    /// form, this goes on with it: whoever empties a table has a new one.
     ///
     /// # Errors
-    /// It was changed or dropped.
+    /// It was dropped, or has other columns or another key.
     fn check_current(&mut self) -> Result<Arc<Contents>, SqlError> {
         let contents = self.context.catalog.contents();
         // Nearly always nothing has changed, and nothing is looked up.
@@ -432,12 +433,24 @@ impl TableRows {
             return Ok(contents);
         }
         match contents.get(&self.table.name) {
-            Some(TableOrView::Table(now)) if Arc::ptr_eq(now, &self.table) => {
-                self.seen = Arc::downgrade(&contents);
-                Ok(contents)
+            Some(TableOrView::Table(now)) if Arc::ptr_eq(now, &self.table) => {}
+            Some(TableOrView::Table(now)) if self.has_the_form_of(now) => {
+                self.table = Arc::clone(now);
+                self.uniques = UniqueKeys::of(now);
+                let rows = self.context.home.single_rows();
+                self.rows = rows.map(|rows| rows.client(now.object)).transpose()?;
             }
-            _ => Err(self.changed()),
+            _ => return Err(self.changed()),
         }
+        self.seen = Arc::downgrade(&contents);
+        Ok(contents)
+    }
+
+    /// Whether a table has the same columns and the same key, so that calls mean the same. It may be empty now, or have
+    /// other rules and indexes.
+    fn has_the_form_of(&self, now: &Table) -> bool {
+        let columns = now.key.as_ref().map(|key| &key.columns);
+        now.schema == self.table.schema && columns.is_some_and(|columns| columns == self.key())
     }
 
     fn changed(&self) -> SqlError {

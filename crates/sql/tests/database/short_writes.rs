@@ -255,3 +255,41 @@ fn rows_by_their_keys_keep_all_rules() {
         nothing_is_left(&database);
     }
 }
+
+#[test]
+fn rows_by_their_keys_go_on_with_a_table_that_was_emptied() {
+    for (nodes, cores) in TOPOLOGIES {
+        let database = database(nodes, cores);
+        block_on_threads(async {
+            let session = database.session();
+            must(&session, "CREATE TABLE t (k BIGINT PRIMARY KEY, v BIGINT)").await;
+            let keys = |keys: &[i64]| Arc::new(Int64Array::from(keys.to_vec())) as ArrayRef;
+            let of = |k: &[i64], v: &[i64]| {
+                RecordBatch::try_from_iter([("k", keys(k)), ("v", keys(v))]).unwrap()
+            };
+            let mut rows = session.rows("t").unwrap();
+            assert_eq!(rows.put(&of(&[1, 2], &[10, 20])).await.unwrap(), 0);
+            for empty in ["DELETE FROM t", "TRUNCATE t"] {
+                must(&session, empty).await;
+                let found = rows.get(&[keys(&[1])], &["v"]).await.unwrap();
+                assert!(found.of.is_empty());
+                assert_eq!(rows.put(&of(&[2, 3], &[21, 31])).await.unwrap(), 0);
+                assert_eq!(number(&session, "SELECT sum(v) FROM t").await, 52);
+                assert_eq!(rows.remove(&[keys(&[3])]).await.unwrap(), 1);
+            }
+            // Rules and indexes that came since hold.
+            must(&session, "CREATE UNIQUE INDEX once ON t (v)").await;
+            assert!(rows.put(&of(&[4], &[21])).await.is_err());
+            assert_eq!(rows.put(&of(&[2], &[21])).await.unwrap(), 1);
+            // Another column is another form: the caller has to look.
+            must(&session, "ALTER TABLE t ADD COLUMN w BIGINT").await;
+            let error = rows.put(&of(&[5], &[5])).await.unwrap_err().to_string();
+            assert!(error.contains("\"t\" was changed or dropped"), "{error}");
+            must(&session, "DROP TABLE t").await;
+            must(&session, "CREATE TABLE t (v BIGINT PRIMARY KEY, k BIGINT)").await;
+            assert!(rows.get(&[keys(&[1])], &["v"]).await.is_err());
+            must(&session, "DROP TABLE t").await;
+        });
+        nothing_is_left(&database);
+    }
+}
