@@ -227,7 +227,7 @@ nightly: cargo ## the long version: 10,000 seeds, ten minutes of torture, Miri, 
 
 # ---- measurement -----------------------------------------------------------------------------------------------------
 
-.PHONY: rivals bench-machine bench-route bench-index bench-misses bench-balance bench-moves bench-statement bench-keys bench-atomics bench-placement bench-copy bench-flush bench-chunk-files bench-durability bench-busy bench-sharing bench-tasks bench-blink bench-pushpull bench-scan bench-chunk bench-together bench-ssb bench-python bench-record
+.PHONY: rivals bench-machine bench-route bench-index bench-misses bench-balance bench-moves bench-statement bench-keys bench-atomics bench-placement bench-copy bench-flush bench-chunk-files bench-durability bench-busy bench-sharing bench-tasks bench-blink bench-pushpull bench-scan bench-chunk bench-together bench-ssb bench-tpch bench-shapes bench-python bench-record
 bench-machine: build ## bandwidths and latencies of this machine
 	$(ERIS) machine --measure
 
@@ -304,6 +304,13 @@ bench-ssb: build venv ## Star Schema Benchmark beside all peers, interleaved (SC
 	test -e $(ERIS_CACHE)/ssb-$(SCALE)/lineorder.parquet || $(ERIS) ssb generate --scale $(SCALE) --out $(ERIS_CACHE)/ssb-$(SCALE)
 	$(VENV)/bin/python bench/ssb.py --data $(ERIS_CACHE)/ssb-$(SCALE) --eris $(ERIS) $(SSB)
 
+bench-tpch: build venv ## the 22 queries of TPC-H beside DuckDB, constants drawn anew in each round (SCALE=1, TPCH="--peers duckdb,hyper,datafusion --rounds 9")
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check -r bench/requirements.txt
+	$(VENV)/bin/python bench/tpch.py --data $(ERIS_CACHE) --eris $(ERIS) --scale $(SCALE) $(TPCH)
+
+bench-shapes: build venv ## joins, groups, windows, Top-N and functions over 10 million rows, beside DuckDB (SHAPES="--query left")
+	$(VENV)/bin/python bench/shapes.py --data $(ERIS_CACHE) --eris $(ERIS) $(SHAPES)
+
 bench-python: build wheel $(PYTHON_VENV)/.ready ## the Python module beside DuckDB's, Polars' and Rust (minutes; BENCH="--only out,in", BESIDE_RUST="--only ssb")
 	$(PYTHON_VENV)/bin/pip install --quiet --disable-pip-version-check --no-index --force-reinstall dist/eris_db-*.whl
 	mkdir -p $(RESULTS)
@@ -313,17 +320,17 @@ bench-python: build wheel $(PYTHON_VENV)/.ready ## the Python module beside Duck
 bench-record: build rivals ## run all without a peer and keep the raw numbers in bench/results/<date>-<machine>/
 	mkdir -p $(RESULTS)
 	$(ERIS) machine --measure --json > $(RESULTS)/machine.json
-	$(ERIS) bench route --json > $(RESULTS)/route.json
+	$(ERIS) bench route --svg $(RESULTS)/route --json > $(RESULTS)/route.json
 	$(ERIS) bench index --rivals $(RIVALS) --json > $(RESULTS)/index.json
 	$(ERIS) bench statement --json > $(RESULTS)/statement.json
-	$(ERIS) bench atomics --json > $(RESULTS)/atomics.json
-	$(ERIS) bench copy --json > $(RESULTS)/copy.json
+	$(ERIS) bench atomics --svg $(RESULTS)/atomics --json > $(RESULTS)/atomics.json
+	$(ERIS) bench copy --svg $(RESULTS)/copy --json > $(RESULTS)/copy.json
 	$(ERIS) bench commit --dir $(ERIS_CACHE) --json > $(RESULTS)/commit.json
 	$(ERIS) bench busy --json > $(RESULTS)/busy.json
-	$(ERIS) bench placement --json > $(RESULTS)/placement.json
-	$(ERIS) bench pushpull --over nodes --json > $(RESULTS)/pushpull-nodes.json
-	$(ERIS) bench sharing --json > $(RESULTS)/sharing.json
-	$(ERIS) bench pushpull --json > $(RESULTS)/pushpull.json
+	$(ERIS) bench placement --svg $(RESULTS)/placement --json > $(RESULTS)/placement.json
+	$(ERIS) bench pushpull --over nodes --svg $(RESULTS)/pushpull-nodes --json > $(RESULTS)/pushpull-nodes.json
+	$(ERIS) bench sharing --svg $(RESULTS)/sharing --json > $(RESULTS)/sharing.json
+	$(ERIS) bench pushpull --svg $(RESULTS)/pushpull --json > $(RESULTS)/pushpull.json
 	$(ERIS) bench scan --json > $(RESULTS)/scan.json
 	$(ERIS) bench scan --chunk --json > $(RESULTS)/chunk.json
 	$(ERIS) ssb run --scale $(SCALE) --json > $(RESULTS)/ssb-$(SCALE).json

@@ -143,7 +143,7 @@ fn latches(
 }
 
 /// A chart for each contention and for the latch, by file name.
-pub fn figures(report: &BenchReport) -> Vec<(String, Plot)> {
+pub(crate) fn figures(report: &BenchReport) -> Vec<(String, Plot)> {
     let lines = |contention: &str, prefix: &str, suffix: &str| {
         let mut lines: Vec<(String, Vec<(f64, f64)>)> = Vec::new();
         for row in &report.rows {

@@ -4,15 +4,20 @@
 //!   copy        ▕ remote ▏──▶▕ block ▏                             Figure 3: GB/s by block size
 //!   in place    ▕ remote ▏──▶ scan                                 Figure 5: ns per row by rows
 //!   buffered    ▕ remote ▏──▶▕ block n+1 ▏  ▕ block n ▏──▶ scan    Figure 6: ms by block size
+//!   engine      a node that helps another one with a scan             ns per row that it came to read
 //! ```
 //!
 //! The figures are those of "Hardware-Accelerated Memory Operations on Large-Scale NUMA Systems" (Dreseler et al.),
 //! with its column of 10-bit values. On a machine of several nodes the pairs are real. With a given machine, or on one
 //! node, links are paced, and the report says as which machine's.
 
+mod helped;
 mod pipeline;
 
+use crate::figure::FigureShape;
 use crate::report::BenchReport;
+use eris_engine::EngineError;
+use eris_fragment::FragmentError;
 use eris_kernels::VECTOR;
 use eris_numa::{HugePages, Links, Memory, MemoryError, OutOfMemory, Profile, Topology};
 use eris_types::NodeId;
@@ -39,6 +44,12 @@ pub enum CopyBenchError {
     /// A buffer.
     #[error("no memory to copy: {0}")]
     OutOfMemory(#[from] OutOfMemory),
+    /// The engine did not start, or did not take the rows.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// A scan failed.
+    #[error(transparent)]
+    Scan(#[from] FragmentError),
 }
 
 /// Bits of a value, as in the paper.
@@ -58,8 +69,48 @@ const BLOCKS: [usize; 7] = [
     16 << 20,
 ];
 
+/// A scan of the engine has so many times the rows: it takes a while to begin.
+const ENGINE_ROWS: usize = 4;
+
 /// The block of Figure 5.
 const BLOCK: usize = 256 << 10;
+
+/// The paper's figures.
+pub(crate) const FIGURES: [FigureShape; 3] = [
+    FigureShape {
+        cases: &["copy"],
+        name: "copy",
+        title: "Copies by block (memory operations, Figure 3)",
+        x: "block bytes",
+        x_name: "bytes of a block",
+        is_log: true,
+        figure: &["link", "pair"],
+        line: &["engine"],
+        ..FigureShape::EMPTY
+    },
+    FigureShape {
+        cases: &["scan"],
+        name: "scan",
+        title: "Scans by rows (memory operations, Figure 5)",
+        x: "rows",
+        x_name: "rows",
+        is_log: true,
+        figure: &["link", "pair"],
+        line: &["way"],
+        ..FigureShape::EMPTY
+    },
+    FigureShape {
+        cases: &["scan by block"],
+        name: "blocks",
+        title: "Scans by block (memory operations, Figure 6)",
+        x: "block bytes",
+        x_name: "bytes of a block",
+        is_log: true,
+        figure: &["link", "pair"],
+        line: &["way"],
+        ..FigureShape::EMPTY
+    },
+];
 
 /// Measures every kind of link that node 0 has.
 ///
@@ -91,6 +142,11 @@ pub fn run(topology: &Topology, options: CopyOptions) -> Result<BenchReport, Cop
         bench.copies(&mut report)?;
         bench.scans(&mut report)?;
         bench.blocks(&mut report)?;
+    }
+    let imitated = topology.machine().filter(|_| topology.is_paced());
+    if let Some(machine) = imitated.filter(|machine| machine.nodes() > 1) {
+        let rows = options.rows * ENGINE_ROWS;
+        helped::measure(Arc::clone(machine), rows, options.runs, &mut report)?;
     }
     Ok(report)
 }
@@ -270,8 +326,13 @@ mod tests {
         let report = run(&Topology::fake(1, 1), options).unwrap();
         let links = 5;
         let scans = Way::ALL.len() * (2 + BLOCKS.len());
+        let by_engine =
+            |row: &&crate::report::ReportRow| row.case.starts_with("scan by the engine");
+        let engine = report.rows.iter().filter(by_engine);
+        // So few rows may all be done by their owner.
+        assert!((3..=6).contains(&engine.clone().count()), "{report:?}");
         assert_eq!(
-            report.rows.len(),
+            report.rows.len() - engine.count(),
             links * (scans + Engine::ALL.len() * BLOCKS.len())
         );
         assert!(

@@ -39,7 +39,7 @@ mod threads;
 mod zipf;
 
 pub use error::IndexBenchError;
-pub use figures::figures;
+pub(crate) use figures::{FIGURES, SHARED_FIGURES};
 
 use crate::report::BenchReport;
 use contenders::{shared_trees, structures};
@@ -358,7 +358,8 @@ mod tests {
         assert_eq!(named("rate meanwhile").count(), 2);
         // So few keys lie on fewer pages than there are translations.
         assert!(named("model").all(|row| row.params["event"] != "TLB miss" || row.value < 0.01));
-        let names: Vec<String> = figures(&report).into_iter().map(|(name, _)| name).collect();
+        let figures = crate::figures::figures(&report);
+        let names: Vec<String> = figures.into_iter().map(|(name, _)| name).collect();
         assert!(
             ["lookup-random-2", "gain-random"]
                 .iter()

@@ -14,6 +14,8 @@ pub mod balance;
 pub mod busy;
 pub mod commit;
 pub mod copy;
+mod figure;
+pub mod figures;
 pub mod index;
 pub mod machine;
 pub mod placement;

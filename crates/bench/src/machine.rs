@@ -1,5 +1,6 @@
 //! The machine that numbers were measured on, and what its memory can deliver: `eris machine`.
 
+mod copies;
 mod given;
 mod kept;
 mod speeds;
@@ -8,10 +9,11 @@ pub use given::GivenMachine;
 pub use kept::KeptMachine;
 
 use crate::report::{BenchReport, Machine, align, digits};
-use eris_machine::{Identity, Measuring, processor};
+use copies::CopyTables;
+use eris_machine::{Measuring, processor};
 use eris_numa::measure::{MeasureError, Measurements, Options, Pair, measure};
 use eris_numa::{
-    Cache, CacheKind, HugePages, Memory, MemoryError, Profile, Speeds, Topology, TransparentHuge,
+    Cache, CacheKind, HugePages, Memory, MemoryError, Profile, Topology, TransparentHuge,
 };
 use eris_types::NodeId;
 use serde_json::json;
@@ -26,8 +28,8 @@ pub struct MachineReport {
     pub topology: Topology,
     /// Bandwidth and latency.
     pub measurements: Measurements,
-    /// What cores do.
-    pub speeds: Speeds,
+    /// The same, with what cores do, as a profile to keep.
+    pub profile: Profile,
     /// The page mode they were measured with.
     pub huge: HugePages,
     /// The same as rows of a report.
@@ -88,12 +90,16 @@ pub fn run(
             .buffer_bytes
             .min(Measuring::default().buffer_bytes),
     };
-    let speeds = eris_machine::speeds(topology, &memory, how)?;
-    speeds::add(&speeds, &mut report);
+    let profile = eris_machine::profile(topology, &memory, how, &measurements)?;
+    profile
+        .speeds()
+        .into_iter()
+        .for_each(|speeds| speeds::add(speeds, &mut report));
+    copies::add(&profile, &mut report);
     Ok(MachineReport {
         topology: topology.clone(),
         measurements,
-        speeds,
+        profile,
         huge,
         report,
     })
@@ -110,15 +116,6 @@ impl MachineReport {
         } else {
             write!(out, "{self}")
         }
-    }
-
-    /// What was measured, as a profile to keep.
-    pub fn profile(&self) -> Profile {
-        let identity = Identity::here(&self.topology);
-        let profile = Profile::measured(&identity.name, &self.topology, &self.measurements);
-        profile
-            .with_speeds(self.speeds.clone())
-            .with_source(identity.source())
     }
 
     /// [`MachineReport::write`] to standard output.
@@ -198,7 +195,10 @@ impl fmt::Display for MachineReport {
             "{}",
             self.matrix("dependent load, one core, ns", latency)
         )?;
-        write!(f, "\n{}", SpeedTables(&self.speeds))?;
+        if let Some(speeds) = self.profile.speeds() {
+            write!(f, "\n{}", SpeedTables(speeds))?;
+        }
+        write!(f, "{}", CopyTables(&self.profile))?;
         if self.topology.is_fake() {
             writeln!(
                 f,
@@ -419,6 +419,8 @@ mod tests {
             "dependent load, one core, ns",
             "packed values from memory, one core, GB/s  1 bit  2 bits",
             "copy within a node",
+            "copied ahead of a scan, one core, GB/s, by block  64 KiB",
+            "  node 0 to memory of node 1, streaming",
             "  hierarchical",
             "The nodes are made up",
         ] {

@@ -19,6 +19,7 @@ mod lookups;
 mod machine;
 mod scans;
 
+use crate::figure::FigureShape;
 use crate::report::BenchReport;
 use eris_numa::{Profile, ProfileError, Topology};
 use machine::SlowMachine;
@@ -67,6 +68,30 @@ const MACHINES: [&str; 3] = ["eris-intel", "eris-amd", "eris-sgi"];
 
 /// More nodes than these are left out: there are not as many cores here.
 const MOST_NODES: usize = 8;
+
+/// The paper's figures; scans are measured for one number of nodes, and are a table.
+pub(crate) const FIGURES: [FigureShape; 2] = [
+    FigureShape {
+        cases: &["lookup"],
+        name: "lookup",
+        title: "Lookups by nodes (ERIS, Figure 1)",
+        x: "nodes",
+        x_name: "nodes",
+        figure: &["machine"],
+        line: &["placing"],
+        ..FigureShape::EMPTY
+    },
+    FigureShape {
+        cases: &["lookup, crossing links"],
+        name: "lookup-links",
+        title: "What lookups send over links (ERIS, Figure 12)",
+        x: "nodes",
+        x_name: "nodes",
+        figure: &["machine"],
+        line: &["placing"],
+        ..FigureShape::EMPTY
+    },
+];
 
 /// Scans and lookups by placement, and lookups by the number of nodes, on the machine that is given or those of the
 /// paper.

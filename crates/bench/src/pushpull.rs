@@ -18,6 +18,7 @@ mod nodes;
 mod query;
 mod task;
 
+use crate::figure::FigureShape;
 use crate::report::BenchReport;
 use eris_cost::{Cost, Operation, Places, Strategy, choose, local, pull, push};
 use eris_numa::{Link, PacedLink, Topology};
@@ -128,6 +129,50 @@ fn whole(column: &[i64]) -> Operation {
     }
 }
 
+/// The paper's figures.
+pub(crate) const FIGURES: [FigureShape; 4] = [
+    FigureShape {
+        cases: &["scan"],
+        name: "scan",
+        title: "A scan, one owner (RAMCloud, Figure 4a)",
+        x: "selectivity",
+        x_name: "share of records that match",
+        line: &["way"],
+        beside: Some("predicted_ms"),
+        ..FigureShape::EMPTY
+    },
+    FigureShape {
+        cases: &["materialise"],
+        name: "materialise",
+        title: "Positions, one owner (RAMCloud, Figure 4c)",
+        x: "listed",
+        x_name: "share of records that are listed",
+        line: &["way"],
+        beside: Some("predicted_ms"),
+        ..FigureShape::EMPTY
+    },
+    FigureShape {
+        cases: &["scan over nodes"],
+        name: "scan-over-nodes",
+        title: "A scan by owners (RAMCloud, Figure 4b)",
+        x: "owners",
+        x_name: "owners",
+        line: &["way"],
+        beside: Some("predicted_ms"),
+        ..FigureShape::EMPTY
+    },
+    FigureShape {
+        cases: &["probe over nodes"],
+        name: "probe-over-nodes",
+        title: "A probe, 20 owners (RAMCloud, Figure 4d)",
+        x: "probed",
+        x_name: "values that are probed with",
+        line: &["way"],
+        beside: Some("predicted_ms"),
+        ..FigureShape::EMPTY
+    },
+];
+
 /// Measures both ways, and the local one beside them.
 ///
 /// # Panics
@@ -159,6 +204,7 @@ pub fn run(topology: &Topology, options: PushPullOptions) -> BenchReport {
         name: "paced".into(),
         gigabytes_per_second: link_speed / 1e9,
         nanoseconds: LATENCY,
+        copies: Vec::new(),
     });
     let setting = Setting {
         column: &column,
@@ -377,6 +423,7 @@ mod tests {
             name: "fast".into(),
             gigabytes_per_second: 100.0,
             nanoseconds: 1.0,
+            copies: Vec::new(),
         });
         let setting = Setting {
             column: &column,

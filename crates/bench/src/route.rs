@@ -19,6 +19,7 @@
 
 mod lookup;
 
+use crate::figure::FigureShape;
 use crate::report::BenchReport;
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 use eris_aeu::{Aeu, AeuContext, Group, Handler, Panicked, Runtime, Slice, StartError, Step};
@@ -71,6 +72,18 @@ pub enum RouteBenchError {
     #[error("an AEU did not answer within {0:?}")]
     NoAnswer(Duration),
 }
+
+/// Throughput by the size of a buffer.
+pub(crate) const FIGURES: [FigureShape; 1] = [FigureShape {
+    cases: &["raw", "read", "step", "lookup", "channel", "copy", "index"],
+    name: "route",
+    title: "Routed commands by buffer (ERIS, Section 3.2)",
+    x: "buffer",
+    x_name: "commands of a buffer",
+    is_log: true,
+    line: &["case"],
+    ..FigureShape::EMPTY
+}];
 
 const DATA: usize = 2;
 /// Three words of header; see `eris_route`.

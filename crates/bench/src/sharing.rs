@@ -13,6 +13,7 @@
 //! Behind these come the queries of the Star Schema Benchmark: eight sessions that ask all of them at the same time,
 //! each from another one on, beside one session that asks as many.
 
+use crate::figure::FigureShape;
 use crate::report::BenchReport;
 use crate::ssb::{self, SsbError, SsbSource};
 use eris_engine::{Engine, Settings};
@@ -62,6 +63,18 @@ pub enum SharingBenchError {
         alone: String,
     },
 }
+
+/// Throughput by sessions, a figure for each case.
+pub(crate) const FIGURES: [FigureShape; 1] = [FigureShape {
+    name: "sharing",
+    title: "Statements that scan one table:",
+    x: "sessions",
+    x_name: "sessions",
+    is_log: true,
+    figure: &["case"],
+    line: &["sharing"],
+    ..FigureShape::EMPTY
+}];
 
 /// Sessions at a time.
 const SESSIONS: [usize; 5] = [1, 2, 4, 8, 16];

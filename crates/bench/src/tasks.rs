@@ -13,6 +13,7 @@ mod rivals;
 mod spawn;
 mod touch;
 
+use crate::figure::FigureShape;
 use crate::report::BenchReport;
 use eris_aeu::StartError;
 use eris_numa::{HugePages, Memory, MemoryError, OutOfMemory, Topology, TopologyError};
@@ -84,6 +85,19 @@ pub fn run(
     }
     Ok(report)
 }
+
+/// Time of a task by its working set.
+pub(crate) const FIGURES: [FigureShape; 1] = [FigureShape {
+    cases: &["prefetch"],
+    name: "prefetch",
+    title: "Tasks with memory asked for ahead, lines:",
+    x: "bytes",
+    x_name: "bytes of the working set",
+    is_log: true,
+    figure: &["lines"],
+    line: &["distance"],
+    ..FigureShape::EMPTY
+}];
 
 type Measured = Result<f64, TasksBenchError>;
 

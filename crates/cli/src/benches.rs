@@ -11,6 +11,7 @@ use eris_bench::balance::{self, BalanceBenchError, BalanceOptions};
 use eris_bench::busy::{self, BusyBenchError, BusyOptions};
 use eris_bench::commit::{self, CommitBenchError, CommitOptions};
 use eris_bench::copy::{self, CopyBenchError, CopyOptions};
+use eris_bench::figures::figures;
 use eris_bench::index::{self, IndexBenchError, IndexOptions, IndexPart};
 use eris_bench::machine::{self, GivenMachine, KeptMachine, MachineError};
 use eris_bench::placement::{self, PlacementBenchError, PlacementOptions};
@@ -137,7 +138,7 @@ pub fn machine(topology: &Topology, command: &MachineCommand) -> Result<(), Benc
             let before = are_free(topology);
             let report = machine::run(topology, HugePages::Auto, &Default::default())?;
             report.print(json)?;
-            let profile = report.profile();
+            let profile = report.profile;
             match before && are_free(topology) {
                 true => keep(topology, &profile, json),
                 false => eprintln!(
@@ -181,76 +182,65 @@ fn keep(topology: &Topology, profile: &Profile, json: bool) {
 
 /// `eris bench`.
 pub fn run(settings: Settings, bench: &BenchCommand, runtime: &Runtime) -> Result<(), BenchError> {
-    let (report, output) = match bench {
-        BenchCommand::Route(output) => (
-            route::run(&settings.topology, RouteOptions::default())?,
-            output,
-        ),
-        BenchCommand::Atomics(bench) => (atomics(&settings.topology, bench)?, &bench.output),
-        BenchCommand::PushPull(BenchPushPull {
-            records,
-            over,
-            output,
-        }) => {
+    let (output, svg) = bench.output();
+    if let Some(directory) = svg {
+        // Before measuring for minutes.
+        std::fs::create_dir_all(directory)?;
+    }
+    let report = match bench {
+        BenchCommand::Route(_) => route::run(&settings.topology, RouteOptions::default())?,
+        BenchCommand::Atomics(bench) => atomics(&settings.topology, bench)?,
+        BenchCommand::PushPull(BenchPushPull { records, over, .. }) => {
             let options = PushPullOptions {
                 records: usize::try_from(*records).expect("it is 64-bit"),
                 runs: RUNS,
                 over_nodes: over.is_some(),
             };
-            (pushpull::run(&settings.topology, options), output)
+            pushpull::run(&settings.topology, options)
         }
-        BenchCommand::Placement(output) => {
+        BenchCommand::Placement(_) => {
             let options = PlacementOptions { runs: RUNS };
-            (placement::run(&settings.topology, options)?, output)
+            placement::run(&settings.topology, options)?
         }
-        BenchCommand::Copy(BenchCopy { rows, output }) => {
+        BenchCommand::Copy(BenchCopy { rows, .. }) => {
             let options = CopyOptions {
                 rows: usize::try_from(*rows).expect("it is 64-bit"),
                 runs: RUNS,
             };
-            (copy::run(&settings.topology, options)?, output)
+            copy::run(&settings.topology, options)?
         }
+        BenchCommand::Scan(BenchScan { chunk: true, .. }) => scan::chunks(&settings, RUNS)?,
         BenchCommand::Scan(BenchScan {
-            chunk: true,
-            output,
-            ..
-        }) => (scan::chunks(&settings, RUNS)?, output),
-        BenchCommand::Scan(BenchScan {
-            rows,
-            every_isa,
-            output,
-            ..
+            rows, every_isa, ..
         }) => {
             let options = ScanOptions {
                 rows: *rows,
                 every_isa: *every_isa,
                 runs: RUNS,
             };
-            (runtime.block_on(scan::run(settings, options))?, output)
+            runtime.block_on(scan::run(settings, options))?
         }
-        BenchCommand::Busy(BenchBusy { rows, output }) => {
+        BenchCommand::Busy(BenchBusy { rows, .. }) => {
             let options = BusyOptions {
                 rows: *rows,
                 runs: RUNS,
             };
-            (busy::run(settings, options)?, output)
+            busy::run(settings, options)?
         }
-        BenchCommand::Sharing(bench) => (sharing(settings, bench)?, &bench.output),
-        BenchCommand::Blink(bench) => (blink(&settings, bench)?, &bench.output),
-        BenchCommand::Index(bench) => (index(&settings, bench)?, &bench.output),
-        BenchCommand::Statement(BenchStatement { rows, keys, output }) => {
+        BenchCommand::Sharing(bench) => sharing(settings, bench)?,
+        BenchCommand::Blink(bench) => blink(&settings, bench)?,
+        BenchCommand::Index(bench) => index(&settings, bench)?,
+        BenchCommand::Statement(BenchStatement { rows, keys, .. }) => {
             let options = StatementOptions {
                 keys: *keys,
                 rows: *rows,
                 runs: RUNS,
                 statements: STATEMENTS,
             };
-            (statement::run(settings, options)?, output)
+            statement::run(settings, options)?
         }
         BenchCommand::Tasks(BenchTasks {
-            part,
-            mebibytes,
-            output,
+            part, mebibytes, ..
         }) => {
             let part = part.map(|part| match part {
                 BenchTasksPart::Spawn => TasksPart::Spawn,
@@ -261,13 +251,18 @@ pub fn run(settings: Settings, bench: &BenchCommand, runtime: &Runtime) -> Resul
                 runs: RUNS,
                 part,
             };
-            let report = tasks::run(&settings.topology, settings.huge_pages, options)?;
-            (report, output)
+            tasks::run(&settings.topology, settings.huge_pages, options)?
         }
-        BenchCommand::Commit(bench) => (commit(&settings, bench)?, &bench.output),
-        BenchCommand::Balance(bench) => (balance(&settings, bench)?, &bench.output),
+        BenchCommand::Commit(bench) => commit(&settings, bench)?,
+        BenchCommand::Balance(bench) => balance(&settings, bench)?,
     };
-    Ok(report.print(output.json)?)
+    report.print(output.json)?;
+    if let Some(directory) = svg {
+        for (name, plot) in figures(&report) {
+            std::fs::write(directory.join(name + ".svg"), plot.svg())?;
+        }
+    }
+    Ok(())
 }
 
 /// `eris bench atomics`.
@@ -280,17 +275,7 @@ fn atomics(topology: &Topology, bench: &BenchAtomics) -> Result<BenchReport, Ben
         let threads = bench.threads.iter();
         options.threads = threads.map(|threads| *threads as usize).collect();
     }
-    if let Some(directory) = &bench.svg {
-        // Before measuring.
-        std::fs::create_dir_all(directory)?;
-    }
-    let report = atomics::run(topology, &options)?;
-    if let Some(directory) = &bench.svg {
-        for (name, plot) in atomics::figures(&report) {
-            std::fs::write(directory.join(name + ".svg"), plot.svg())?;
-        }
-    }
-    Ok(report)
+    Ok(atomics::run(topology, &options)?)
 }
 
 /// `eris bench sharing`.
@@ -393,15 +378,5 @@ fn index(settings: &Settings, bench: &BenchIndex) -> Result<BenchReport, BenchEr
         runs: RUNS,
         rivals: bench.rivals.clone(),
     };
-    if let Some(directory) = &bench.svg {
-        // Before measuring for minutes.
-        std::fs::create_dir_all(directory)?;
-    }
-    let report = index::run(settings, &options)?;
-    if let Some(directory) = &bench.svg {
-        for (name, plot) in index::figures(&report) {
-            std::fs::write(directory.join(name + ".svg"), plot.svg())?;
-        }
-    }
-    Ok(report)
+    Ok(index::run(settings, &options)?)
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  AEUs of node 0 ──request(bytes)──▶ link 0 → 1 ──arrival──▶ …      paced if the topology imitates a machine,
-//!                                        │                          for chunks that are scanned
+//!                                        │                          for chunks that are read there
 //!                                     traffic[0][1][kind]            bytes and requests
 //! ```
 //!
@@ -13,9 +13,9 @@ pub(crate) mod clients;
 
 use arc_swap::ArcSwap;
 use crossbeam_utils::CachePadded;
-use eris_cost::help::Way;
+use eris_cost::help::{Copying, Way};
 use eris_home::{Traffic, TrafficKind};
-use eris_numa::{Arrival, Links, Profile, ScanKernel, Speeds, Topology};
+use eris_numa::{Arrival, CopyEngine, CopySpeed, Links, Profile, ScanKernel, Speeds, Topology};
 use eris_types::{AeuId, NodeId};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -25,6 +25,12 @@ const LINK: f64 = 16e9;
 
 /// Seconds of a load over such a link.
 const LATENCY: f64 = 200e-9;
+
+/// What a block for copies holds: a chunk's columns if they are a few, or several chunks of narrow ones. A huge page.
+pub(crate) const BLOCK_BYTES: usize = 2 << 20;
+
+/// Bytes of it that are used, until something better is known.
+const BLOCK: f64 = (128 << 10) as f64;
 
 /// The distance for which these are.
 const DISTANCE: f64 = 20.0;
@@ -49,8 +55,26 @@ pub(crate) struct Remote {
 #[derive(Debug)]
 struct Known {
     /// By source, then home.
-    ways: Box<[Way]>,
+    between: Box<[Between]>,
     speeds: Speeds,
+}
+
+/// What is known of a pair of nodes.
+#[derive(Debug)]
+struct Between {
+    /// Bytes per second that the link gives one of the AEUs that share it.
+    link: f64,
+    /// Seconds of a request.
+    latency: f64,
+    /// Never empty.
+    copies: Box<[(CopyEngine, Copying)]>,
+}
+
+/// How chunks of another node are read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Crossing {
+    pub way: Way,
+    pub engine: CopyEngine,
 }
 
 #[derive(Debug, Default)]
@@ -87,9 +111,20 @@ impl Remote {
         self.known.store(Arc::new(known));
     }
 
-    /// What lies between an AEU of `source` and memory of `home`.
+    /// What lies between an AEU of `source` and memory of `home`, with any of the ways of copying.
     pub fn way(&self, source: NodeId, home: NodeId) -> Way {
-        self.known.load().ways[self.pair(source, home)]
+        self.known.load().between[self.pair(source, home)].way()
+    }
+
+    /// The same with the way of copying that is best for one who scans so many bytes per second.
+    pub fn crossing(&self, source: NodeId, home: NodeId, scan: f64) -> Crossing {
+        let known = self.known.load();
+        let between = &known.between[self.pair(source, home)];
+        let mut way = between.way();
+        let number = way.fastest(between.copies.iter().map(|(_, copy)| *copy), scan);
+        let (engine, copy) = between.copies[number];
+        way.copy = copy;
+        Crossing { way, engine }
     }
 
     /// Bytes per second that one AEU reads of values of so many bits on average, from its own node.
@@ -150,53 +185,92 @@ impl Remote {
     }
 }
 
+impl Between {
+    fn way(&self) -> Way {
+        Way {
+            link: self.link,
+            latency: self.latency,
+            copy: self.copies[0].1,
+        }
+    }
+}
+
 impl Known {
     fn new(topology: &Topology, measured: Option<&Profile>, speeds: Speeds) -> Self {
         let nodes = topology.nodes();
         let sources = nodes.iter().map(|node| node.id);
         let pairs = sources.flat_map(|source| nodes.iter().map(move |home| (source, home.id)));
-        let copy = speeds.copy * 1e9;
-        let ways = pairs.map(|(source, home)| way(topology, measured, copy, source, home));
+        let between = pairs.map(|(source, home)| {
+            let copies = copies(topology, measured, &speeds, source, home);
+            let (link, latency) = link(topology, measured, source, home);
+            Between {
+                link,
+                latency,
+                copies,
+            }
+        });
         Known {
-            ways: ways.collect(),
+            between: between.collect(),
             speeds,
         }
     }
 }
 
-/// What lies between a pair: that of the machine that is imitated; nothing between made-up nodes; and of real ones what
-/// was measured, or else what firmware says.
-fn way(
+/// Bytes per second and seconds between a pair: those of the machine that is imitated; nothing between made-up nodes;
+/// and of real ones what was measured, or else what firmware says.
+fn link(
     topology: &Topology,
     measured: Option<&Profile>,
-    copy: f64,
     source: NodeId,
     home: NodeId,
-) -> Way {
+) -> (f64, f64) {
     let on_node = topology.aeus().iter().filter(|place| place.node == source);
     let sharers = on_node.count().max(1) as f64;
     let imitated = topology.machine().map(|machine| &**machine);
     if imitated.is_none() && (topology.is_fake() || source == home) {
-        return Way {
-            link: f64::INFINITY,
-            latency: 0.0,
-            copy,
-        };
+        return (f64::INFINITY, 0.0);
     }
     if let Some(machine) = imitated.or(measured) {
         let link = machine.link(source, home);
-        return Way {
-            link: link.gigabytes_per_second * 1e9 / sharers,
-            latency: link.nanoseconds * 1e-9,
-            copy,
-        };
+        let bytes = link.gigabytes_per_second * 1e9 / sharers;
+        return (bytes, link.nanoseconds * 1e-9);
     }
     let distance = f64::from(topology.nodes()[source.index()].distances[home.index()]);
-    Way {
-        link: LINK * DISTANCE / distance / sharers,
-        latency: LATENCY * distance / DISTANCE,
-        copy,
+    (
+        LINK * DISTANCE / distance / sharers,
+        LATENCY * distance / DISTANCE,
+    )
+}
+
+/// The ways of copying between a pair: those that were measured there, or else one of which nothing but its speed
+/// within a node is known.
+fn copies(
+    topology: &Topology,
+    measured: Option<&Profile>,
+    speeds: &Speeds,
+    source: NodeId,
+    home: NodeId,
+) -> Box<[(CopyEngine, Copying)]> {
+    let machine = topology.machine().map(|machine| &**machine).or(measured);
+    let measured = machine.map_or(&[][..], |machine| &machine.link(source, home).copies);
+    // A block is full when a chunk more has come: the other half is for that.
+    let fits = |copy: &&CopySpeed| copy.block <= BLOCK_BYTES / 2;
+    let known = measured.iter().filter(fits).map(|copy| {
+        let copying = Copying {
+            block: copy.block as f64,
+            rate: copy.gigabytes_per_second * 1e9,
+        };
+        (copy.engine, copying)
+    });
+    let known: Box<[_]> = known.collect();
+    if !known.is_empty() {
+        return known;
     }
+    let usual = Copying {
+        block: BLOCK,
+        rate: speeds.copy * 1e9,
+    };
+    Box::new([(CopyEngine::Prefetched, usual)])
 }
 
 #[cfg(test)]
@@ -227,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn only_chunks_that_are_scanned_wait_for_a_paced_link() {
+    fn only_chunks_that_are_read_wait_for_a_paced_link() {
         let machine = Arc::new(Profile::known("eris-sgi").unwrap());
         let topology = Topology::fake(2, 1).paced_as(machine).unwrap();
         let remote = Remote::new(&Arc::new(topology));
@@ -241,7 +315,7 @@ mod tests {
     fn what_becomes_known_replaces_what_is_usual() {
         let remote = Remote::new(&Arc::new(Topology::fake(2, 1)));
         let way = || remote.way(NodeId(0), NodeId(1));
-        assert_eq!((way().link, way().copy), (f64::INFINITY, 8e9));
+        assert_eq!((way().link, way().copy.rate), (f64::INFINITY, 8e9));
         let machine = Profile::known("eris-intel").unwrap();
         let speeds = Speeds {
             copy: 5.0,
@@ -249,7 +323,7 @@ mod tests {
         };
         remote.learn(&machine.with_speeds(speeds));
         // Nothing lies between nodes that are made up, whatever was measured.
-        assert_eq!((way().link, way().copy), (f64::INFINITY, 5e9));
+        assert_eq!((way().link, way().copy.rate), (f64::INFINITY, 5e9));
     }
 
     #[test]
@@ -257,8 +331,39 @@ mod tests {
         let topology = Topology::fake(2, 2);
         let machine = Arc::new(Profile::known("eris-intel").unwrap());
         let planned = topology.planned_as(machine).unwrap();
-        let far = way(&planned, None, 8e9, NodeId(0), NodeId(1));
-        assert_eq!(far.link, 10.7e9 / 2.0);
-        assert!((far.latency - 193e-9).abs() < 1e-12);
+        let (bytes, seconds) = link(&planned, None, NodeId(0), NodeId(1));
+        assert_eq!(bytes, 10.7e9 / 2.0);
+        assert!((seconds - 193e-9).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_engine_and_block_of_a_copy_are_the_fastest_that_were_measured() {
+        let copy = |engine, block, gigabytes_per_second| CopySpeed {
+            engine,
+            block,
+            gigabytes_per_second,
+        };
+        let machine = Profile::known("eris-intel").unwrap();
+        let far = machine.link_number(NodeId(0), NodeId(1));
+        let mut copies = vec![Vec::new(); machine.links().len()];
+        copies[far] = vec![
+            copy(CopyEngine::Plain, 64 << 10, 7.0),
+            copy(CopyEngine::Streaming, 128 << 10, 9.0),
+            copy(CopyEngine::Plain, 512 << 10, 8.0),
+            // No block of an AEU has room for it.
+            copy(CopyEngine::Streaming, 64 << 20, 20.0),
+        ];
+        let machine = Arc::new(machine.with_copies(copies));
+        let topology = Topology::fake(2, 1).planned_as(machine).unwrap();
+        let remote = Remote::new(&Arc::new(topology));
+        let crossing = remote.crossing(NodeId(0), NodeId(1), 20e9);
+        assert_eq!(crossing.engine, CopyEngine::Streaming);
+        assert_eq!(crossing.way.copy.block, f64::from(128 << 10));
+        // Of a pair without any, what is usual.
+        let near = remote.crossing(NodeId(0), NodeId(0), 20e9);
+        assert_eq!(
+            (near.engine, near.way.copy.block),
+            (CopyEngine::Prefetched, BLOCK)
+        );
     }
 }

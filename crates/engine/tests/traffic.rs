@@ -8,15 +8,17 @@ mod common;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use common::{engine, fragment};
-use eris_engine::{Engine, Partitioning, Shift};
+use eris_engine::{Engine, Partitioning, Settings, Shift};
 use eris_fragment::{Executor, Expr, Fragment, NumaStrategy, Output, ScanOptions};
 use eris_home::{Home, Traffic, TrafficKind};
+use eris_numa::{HugePages, Profile, Topology};
 use eris_types::{AeuId, ColumnId, NodeId, ObjectId, RowId};
 use futures::StreamExt;
 use futures::executor::block_on;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// A command without words.
 const COMMAND: u64 = 24;
@@ -223,4 +225,34 @@ fn chunks_that_move_are_counted_from_their_former_owner() {
     }
     assert!(has_moved);
     assert_eq!(TrafficKind::ALL.len(), 8);
+}
+
+#[test]
+fn chunks_that_move_take_at_least_the_time_of_a_paced_link() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("slow.toml");
+    let links = "[[links]]\nname = \"slow\"\ngigabytes_per_second = 0.05\nnanoseconds = 100\n";
+    let head =
+        "name = \"slow\"\nsource = \"made up\"\naeus_per_node = 1\npairs = [\"00\", \"00\"]\n";
+    std::fs::write(&file, format!("{head}{links}")).unwrap();
+    let machine = Arc::new(Profile::read(&file).unwrap());
+    let engine = Engine::start(Settings {
+        topology: Topology::fake(2, 1).paced_as(machine).unwrap(),
+        huge_pages: HugePages::Never,
+        memory_limit: Some(1 << 30),
+        database: None,
+    })
+    .unwrap();
+    let object = engine.create("t", schema(), Partitioning::Size).unwrap();
+    let columns = vec![column(0..8 * 65_536), column(0..8 * 65_536)];
+    let rows = RecordBatch::try_new(schema(), columns).unwrap();
+    common::insert(&engine, object, rows).unwrap();
+    let began = Instant::now();
+    let moved = block_on(engine.move_rows(object, AeuId(1), AeuId(0), 8 * 65_536)).unwrap();
+    let (took, crosses) = (began.elapsed().as_secs_f64(), moved.copied as f64 / 0.05e9);
+    assert!(
+        moved.copied > 0 && took >= crosses,
+        "{took} s instead of {crosses}"
+    );
+    assert_eq!(common::count_sum(&engine, object).unwrap().0, 8 * 65_536);
 }

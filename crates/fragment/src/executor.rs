@@ -42,6 +42,17 @@ pub struct Estimate {
     pub expected: f64,
     /// Bytes that would then be read from other places.
     pub moved: u64,
+    /// How most of them would be copied; `None`: they are read where they lie.
+    pub copied: Option<Copied>,
+}
+
+/// How bytes of another place are copied, ahead of the work on them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Copied {
+    /// What copies them.
+    pub engine: &'static str,
+    /// Bytes at a time.
+    pub block: u64,
 }
 
 /// A running fragment.

@@ -33,7 +33,9 @@ mod wire;
 pub use access::Access;
 pub use bytes::bytes_of;
 pub use error::FragmentError;
-pub use executor::{Estimate, Execution, Executor, FragmentReport, FragmentStream, WorkerReport};
+pub use executor::{
+    Copied, Estimate, Execution, Executor, FragmentReport, FragmentStream, WorkerReport,
+};
 pub use expr::{BinaryOp, Expr};
 pub use keys::{KeySet, Probe, integer_keys};
 pub use lookup::Lookup;

@@ -126,7 +126,7 @@ pub trait Home: Executor {
     fn paced_note(&self) -> Option<String> {
         let machine = self.paced_as()?;
         Some(format!(
-            "scans of chunks on other nodes are as slow as on {machine}; nothing else is slowed down"
+            "chunks that are read on other nodes come as slowly as on {machine}; nothing else is slowed down"
         ))
     }
 

@@ -50,9 +50,10 @@ impl TrafficKind {
         }
     }
 
-    /// Whether paced links slow it down. All else crosses as fast as it does here.
+    /// Whether paced links slow it down: chunks that an AEU reads in another node's memory, to scan them or to copy
+    /// them. Keys that move, and all that is sent in commands, cross as fast as they do here.
     pub fn is_paced(self) -> bool {
-        self == TrafficKind::Scan
+        matches!(self, TrafficKind::Scan | TrafficKind::Move)
     }
 }
 

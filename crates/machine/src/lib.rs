@@ -15,6 +15,7 @@
 //! | bandwidth and latency of each pair of nodes | `eris_numa::measure` |
 //! | scans by kernel and width | the kernels that queries use, over packed values from memory ([`mod@scans`]) |
 //! | a copy | one core, within its node |
+//! | copies from each node, by engine and block | what they add to a scan ([`mod@copies`]) |
 //! | a message | commands from one thread to another, through the inboxes of crate `route` |
 //! | a draw from a shared sequence, by way and number of threads | crate `atomics` |
 //!
@@ -26,6 +27,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod copies;
 mod draws;
 mod here;
 mod kept;
@@ -36,4 +38,4 @@ pub mod scans;
 pub use draws::best_way;
 pub use here::Here;
 pub use kept::{Identity, Kept, KeptError, processor};
-pub use measure::{LONGEST, Measuring, are_free, measure, speeds};
+pub use measure::{LONGEST, Measuring, are_free, measure, profile};

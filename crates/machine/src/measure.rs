@@ -1,10 +1,11 @@
 //! Measures everything, within a time.
 
+use crate::copies::copies;
 use crate::draws::{draws, pinned};
 use crate::kept::Identity;
 use crate::messages::message;
 use crate::scans::{copy, scans};
-use eris_numa::measure::{MeasureError, Options};
+use eris_numa::measure::{MeasureError, Measurements, Options};
 use eris_numa::{Memory, Profile, Speeds, Topology, thread_cpu_time};
 use eris_types::ObjectId;
 use std::hint::spin_loop;
@@ -15,7 +16,7 @@ use std::time::{Duration, Instant};
 pub const LONGEST: Duration = Duration::from_secs(3);
 
 /// What the buffers are accounted to: a number that no catalogue gives out.
-const MEASURING: ObjectId = ObjectId(u32::MAX);
+pub(crate) const MEASURING: ObjectId = ObjectId(u32::MAX);
 
 /// Cores are free if who spins on them has them for so much of the time.
 const FREE: f64 = 0.9;
@@ -57,20 +58,34 @@ pub fn measure(
         buffer_bytes: Some(buffer_bytes),
     };
     let links = eris_numa::measure::measure(topology, memory, &links)?;
-    let identity = Identity::here(topology);
-    let profile = Profile::measured(&identity.name, topology, &links);
-    Ok((profile.with_speeds(speeds(topology, memory, how)?)).with_source(identity.source()))
+    profile(topology, memory, how, &links)
 }
 
-/// What cores do, measured in about half of the time.
+/// What was measured of links, as a profile with all the rest, which is measured now in about half of the time.
 ///
 /// # Errors
 /// As [`measure`].
-pub fn speeds(
+pub fn profile(
     topology: &Topology,
     memory: &Memory,
     how: Measuring,
-) -> Result<Speeds, MeasureError> {
+    links: &Measurements,
+) -> Result<Profile, MeasureError> {
+    let identity = Identity::here(topology);
+    let profile = Profile::measured(&identity.name, topology, links);
+    let of_copies = Measuring {
+        time: how.time / 10,
+        ..how
+    };
+    // Where memory is short they stay unknown: what was measured before is worth more.
+    let copies = copies(&profile, topology, memory, of_copies).unwrap_or_default();
+    let speeds = speeds(topology, memory, how)?;
+    let profile = profile.with_copies(copies).with_speeds(speeds);
+    Ok(profile.with_source(identity.source()))
+}
+
+/// What cores do, measured in about half of the time.
+fn speeds(topology: &Topology, memory: &Memory, how: Measuring) -> Result<Speeds, MeasureError> {
     let Measuring { time, buffer_bytes } = how;
     let first = topology.aeus()[0];
     let mut buffer = memory.node(first.node).allocate(MEASURING, buffer_bytes)?;
@@ -90,14 +105,12 @@ pub fn speeds(
     });
     let last = topology.aeus()[topology.aeus().len() - 1];
     let message = message(time / 20, |number| pinned([first, last][number].cpu));
-    let digits = |number: f64| (number * 100.0).round() / 100.0;
     let mut speeds = Speeds {
         copy: copied / 1e9,
         message,
         scans,
         draws: draws(topology, time / 10),
     };
-    // More digits would say more than was measured.
     let scans = speeds
         .scans
         .iter_mut()
@@ -106,12 +119,17 @@ pub fn speeds(
     let all = [&mut speeds.copy, &mut speeds.message].into_iter();
     all.chain(scans)
         .chain(draws)
-        .for_each(|number| *number = digits(*number).max(0.01));
+        .for_each(|number| *number = two_digits(*number));
     Ok(speeds)
 }
 
+/// More digits would say more than was measured.
+pub(crate) fn two_digits(number: f64) -> f64 {
+    ((number * 100.0).round() / 100.0).max(0.01)
+}
+
 /// Scattered words.
-fn fill(words: &mut [u64]) {
+pub(crate) fn fill(words: &mut [u64]) {
     let mut state = 0x9e37_79b9_7f4a_7c15u64;
     for word in words {
         state ^= state << 13;
@@ -169,6 +187,8 @@ mod tests {
         let profile = measure(&topology, &memory, how).unwrap();
         assert_eq!((profile.nodes(), profile.aeus_per_node), (2, 1));
         assert!(profile.link(NodeId(0), NodeId(1)).gigabytes_per_second > 0.0);
+        let copies = |home| profile.link(NodeId(0), NodeId(home)).copies.len();
+        assert!(copies(0) == 0 && copies(1) > 0);
         let speeds = profile.speeds().unwrap();
         assert!(speeds.scan(ScanKernel::Compare, 10.0) > 0.0);
         assert!(speeds.copy > 0.0 && speeds.message > 0.0 && !speeds.draws.is_empty());

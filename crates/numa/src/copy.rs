@@ -2,17 +2,18 @@
 //!
 //! ```text
 //! plain       load ─▶ store                                    the compiler's and the system's best; fills the caches
-//! streaming   prefetch far ahead, load ─▶ store past the caches       more requests under way; leaves the caches alone
+//! prefetched  prefetch far ahead, load ─▶ store                       more requests under way; fills the caches
+//! streaming   prefetch far ahead, load ─▶ store past the caches       the same; leaves the caches alone
 //! ```
 //!
-//! Both are done by the core that asks. A third way is that a core of the other node does it, which is the engine's
+//! All are done by the core that asks. Another way is that a core of the other node does it, which is the engine's
 //! business: it is one of these, there. A unit of the hardware that copies (Intel's DSA, SGI's GRU) would be one more
 //! variant.
 
 use crate::buffer::Plain;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-/// How far ahead of the loads the streaming copy asks for lines, in bytes: what crosses a link within a latency.
+/// How far ahead of the loads copies ask for lines, in bytes: what crosses a link within a latency.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 const AHEAD: usize = 4096;
 
@@ -21,23 +22,30 @@ const AHEAD: usize = 4096;
 const LINE: usize = 64;
 
 /// How memory is copied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CopyEngine {
     /// Loads and stores.
     Plain,
+    /// Prefetched loads, and stores; plain where nothing can be prefetched.
+    Prefetched,
     /// Prefetched loads, and stores that go past the caches; plain on processors that have none.
     Streaming,
 }
 
 impl CopyEngine {
     /// All of them.
-    pub const ALL: [CopyEngine; 2] = [CopyEngine::Plain, CopyEngine::Streaming];
+    pub const ALL: [CopyEngine; 3] = [
+        CopyEngine::Plain,
+        CopyEngine::Prefetched,
+        CopyEngine::Streaming,
+    ];
 
     /// Its name in reports.
     pub fn name(self) -> &'static str {
         match self {
             CopyEngine::Plain => "plain",
+            CopyEngine::Prefetched => "prefetched",
             CopyEngine::Streaming => "streaming",
         }
     }
@@ -50,20 +58,22 @@ impl CopyEngine {
         assert_eq!(from.len(), to.len());
         match self {
             CopyEngine::Plain => to.copy_from_slice(from),
-            CopyEngine::Streaming => stream(from, to),
+            CopyEngine::Prefetched => copy_lines::<T, false>(from, to),
+            CopyEngine::Streaming => copy_lines::<T, true>(from, to),
         }
     }
 }
 
 #[cfg(any(not(target_arch = "x86_64"), miri))]
-fn stream<T: Plain>(from: &[T], to: &mut [T]) {
+fn copy_lines<T: Plain, const PAST_CACHES: bool>(from: &[T], to: &mut [T]) {
     to.copy_from_slice(from);
 }
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
-fn stream<T: Plain>(from: &[T], to: &mut [T]) {
+fn copy_lines<T: Plain, const PAST_CACHES: bool>(from: &[T], to: &mut [T]) {
     use std::arch::x86_64::{
-        __m128i, _MM_HINT_T1, _mm_loadu_si128, _mm_prefetch, _mm_sfence, _mm_stream_si128,
+        __m128i, _MM_HINT_T1, _mm_loadu_si128, _mm_prefetch, _mm_sfence, _mm_store_si128,
+        _mm_stream_si128,
     };
     let bytes = size_of_val(from);
     let (source, target) = (from.as_ptr().cast::<u8>(), to.as_mut_ptr().cast::<u8>());
@@ -83,14 +93,19 @@ fn stream<T: Plain>(from: &[T], to: &mut [T]) {
             let to = target.add(at).cast::<__m128i>();
             let quarters = [0, 1, 2, 3].map(|quarter| _mm_loadu_si128(from.add(quarter)));
             for (quarter, value) in quarters.into_iter().enumerate() {
-                _mm_stream_si128(to.add(quarter), value);
+                match PAST_CACHES {
+                    true => _mm_stream_si128(to.add(quarter), value),
+                    false => _mm_store_si128(to.add(quarter), value),
+                }
             }
         }
         target
             .add(tail)
             .copy_from_nonoverlapping(source.add(tail), bytes - tail);
-        // Such stores are not ordered with others: whoever is told of the copy must find it.
-        _mm_sfence();
+        if PAST_CACHES {
+            // Such stores are not ordered with others: whoever is told of the copy must find it.
+            _mm_sfence();
+        }
     }
 }
 

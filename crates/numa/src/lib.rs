@@ -84,7 +84,7 @@ pub use node::NodeMemory;
 pub use paced::{Arrival, PacedLink};
 pub use pages::{HugePool, PageSizes, TransparentHuge};
 pub use placement::{Extent, Placement};
-pub use profile::{Link, MACHINE_VARIABLE, Profile, ProfileError};
+pub use profile::{CopySpeed, Link, MACHINE_VARIABLE, Profile, ProfileError};
 pub use source::HugePages;
 pub use speeds::{DrawCost, ScanKernel, ScanSpeed, Speeds};
 pub use topology::{AeuPlace, Node, Topology};

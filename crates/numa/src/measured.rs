@@ -27,6 +27,7 @@ impl Profile {
                     },
                     gigabytes_per_second: rounded(pair.bandwidth.median / 1e9),
                     nanoseconds: rounded(pair.latency.median),
+                    copies: Vec::new(),
                 });
                 (links.len() - 1).min(MOST_LINKS - 1) as u8
             })
@@ -63,7 +64,9 @@ fn rounded(number: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::copy::CopyEngine;
     use crate::measure::Spread;
+    use crate::profile::CopySpeed;
     use crate::speeds::Speeds;
 
     fn node(number: u16) -> NodeId {
@@ -106,7 +109,15 @@ mod tests {
         assert_eq!(profile.link(node(1), node(1)).nanoseconds, 1230.0);
         assert_eq!(profile.aeus_per_node, 3);
         assert_eq!(Profile::parse(&profile.to_toml(), "m").unwrap(), profile);
-        let with_speeds = profile.with_speeds(Speeds::usual());
+        let copy = CopySpeed {
+            engine: CopyEngine::Streaming,
+            block: 65536,
+            gigabytes_per_second: 9.5,
+        };
+        let link = profile.link_number(node(0), node(1));
+        let with_copies = profile.with_copies(vec![Vec::new(), vec![copy]]);
+        assert_eq!(with_copies.links()[link].copies, [copy]);
+        let with_speeds = with_copies.with_speeds(Speeds::usual());
         let read = Profile::parse(&with_speeds.to_toml(), "m").unwrap();
         assert_eq!(read, with_speeds);
     }

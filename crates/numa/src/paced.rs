@@ -89,6 +89,18 @@ impl Arrival {
         })
     }
 
+    /// How long whoever waits for them may sleep, and look again then. `None`: they are there. A time that is too short
+    /// for sleep is waited for here: the system wakes nobody in time.
+    pub fn rest(self) -> Option<Duration> {
+        match self.left().checked_sub(SPUN) {
+            Some(rest) if !rest.is_zero() => Some(rest),
+            _ => {
+                self.wait();
+                None
+            }
+        }
+    }
+
     /// Waits until they are there.
     pub fn wait(self) {
         loop {
@@ -113,6 +125,7 @@ mod tests {
             name: "slow".into(),
             gigabytes_per_second: 0.5,
             nanoseconds: 300.0,
+            copies: Vec::new(),
         })
     }
 

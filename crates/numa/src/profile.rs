@@ -15,11 +15,17 @@
 //! name = "1 hop QPI"
 //! gigabytes_per_second = 10.7
 //! nanoseconds = 193
+//!
+//! [[links.copies]]                              # any number of them, if they were measured
+//! engine = "plain"                              # or "prefetched", "streaming"
+//! block = 262144                                # bytes
+//! gigabytes_per_second = 11.4                   # of one core's copying, ahead of a scan
 //! ```
 //!
 //! Links are numbered with digits, then lower-case letters. A table `speeds` may follow ([`Speeds`]). The
 //! machines of the ERIS paper come along, by name.
 
+use crate::copy::CopyEngine;
 use crate::error::TOPOLOGY_VARIABLE;
 use crate::speeds::Speeds;
 use eris_types::NodeId;
@@ -66,6 +72,21 @@ pub struct Link {
     pub gigabytes_per_second: f64,
     /// One dependent load.
     pub nanoseconds: f64,
+    /// How fast one core copies from there, by engine and block. Empty if that is not known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub copies: Vec<CopySpeed>,
+}
+
+/// How fast one core copies memory of another node into a block of its own, to scan it there.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CopySpeed {
+    /// How it copies.
+    pub engine: CopyEngine,
+    /// Bytes of a block.
+    pub block: usize,
+    /// GB (10⁹ bytes) per second of copying alone: what a scan of blocks takes longer than one of its own memory.
+    pub gigabytes_per_second: f64,
 }
 
 /// A file that is no profile, or does not fit.
@@ -197,6 +218,17 @@ impl Profile {
                     link.name
                 ));
             }
+            let is_wrong = |copy: &&CopySpeed| {
+                let speed = copy.gigabytes_per_second;
+                !(speed > 0.0 && speed.is_finite()) || copy.block == 0
+            };
+            if let Some(copy) = link.copies.iter().find(is_wrong) {
+                return Err(format!(
+                    "link {:?}: {} copies need a block and a speed above 0",
+                    link.name,
+                    copy.engine.name()
+                ));
+            }
         }
         if let Some(mistake) = written.speeds.as_ref().and_then(Speeds::mistake) {
             return Err(mistake);
@@ -263,6 +295,14 @@ impl Profile {
         }
     }
 
+    /// The same machine, with what copies over each link reach, by its number.
+    pub fn with_copies(mut self, copies: Vec<Vec<CopySpeed>>) -> Self {
+        for (link, copies) in self.links.iter_mut().zip(copies) {
+            link.copies = copies;
+        }
+        self
+    }
+
     /// The same numbers, of which this says where they come from.
     pub fn with_source(self, source: String) -> Self {
         Profile { source, ..self }
@@ -288,7 +328,15 @@ impl Profile {
     /// # Panics
     /// If there is no such node.
     pub fn link(&self, source: NodeId, home: NodeId) -> &Link {
-        &self.links[usize::from(self.pairs[source.index()][home.index()])]
+        &self.links[self.link_number(source, home)]
+    }
+
+    /// The number of what lies between the cores of `source` and the memory of `home`.
+    ///
+    /// # Panics
+    /// If there is no such node.
+    pub fn link_number(&self, source: NodeId, home: NodeId) -> usize {
+        usize::from(self.pairs[source.index()][home.index()])
     }
 
     /// How many pairs have each link, by its number.
@@ -389,6 +437,15 @@ mod tests {
             ),
             (file("[\"0\"]", "nanoseconds = 1"), "gigabytes_per_second"),
             (file("[\"0\"]", "gigabytes = 1"), "unknown field"),
+            (
+                file(
+                    "[\"0\"]",
+                    &format!(
+                        "{good}\n[[links.copies]]\nengine = \"plain\"\nblock = 0\ngigabytes_per_second = 1"
+                    ),
+                ),
+                "link \"l\": plain copies need a block",
+            ),
             ("name".to_owned(), "line 1"),
         ] {
             let error = Profile::parse(&text, "m.toml").unwrap_err().to_string();

@@ -17,7 +17,9 @@ const SOURCE: NodeId = NodeId(0);
 pub(super) enum Engine {
     /// The core that scans, with plain loads and stores.
     Plain,
-    /// The same, with prefetches and stores past the caches.
+    /// The same, with prefetches.
+    Prefetched,
+    /// The same, and stores past the caches.
     Streaming,
     /// A core of the node that has the data.
     Owner,
@@ -35,11 +37,17 @@ pub(super) enum Way {
 }
 
 impl Engine {
-    pub const ALL: [Engine; 3] = [Engine::Plain, Engine::Streaming, Engine::Owner];
+    pub const ALL: [Engine; 4] = [
+        Engine::Plain,
+        Engine::Prefetched,
+        Engine::Streaming,
+        Engine::Owner,
+    ];
 
     pub fn name(self) -> &'static str {
         match self {
             Engine::Plain => "plain",
+            Engine::Prefetched => "prefetched",
             Engine::Streaming => "streaming",
             Engine::Owner => "owner",
         }
@@ -47,10 +55,11 @@ impl Engine {
 }
 
 impl Way {
-    pub const ALL: [Way; 5] = [
+    pub const ALL: [Way; 6] = [
         Way::Local,
         Way::InPlace,
         Way::Buffered(Engine::Plain),
+        Way::Buffered(Engine::Prefetched),
         Way::Buffered(Engine::Streaming),
         Way::Buffered(Engine::Owner),
     ];
@@ -60,6 +69,7 @@ impl Way {
             Way::Local => "local",
             Way::InPlace => "in place",
             Way::Buffered(Engine::Plain) => "buffered, plain",
+            Way::Buffered(Engine::Prefetched) => "buffered, prefetched",
             Way::Buffered(Engine::Streaming) => "buffered, streaming",
             Way::Buffered(Engine::Owner) => "buffered, by the owner",
         }
@@ -190,6 +200,7 @@ impl<'a> RemoteColumn<'a> {
     fn pass(&self, engine: Engine, block_bytes: usize, work: impl FnMut(&[u64])) {
         match engine {
             Engine::Plain => self.pass_own(CopyEngine::Plain, block_bytes, work),
+            Engine::Prefetched => self.pass_own(CopyEngine::Prefetched, block_bytes, work),
             Engine::Streaming => self.pass_own(CopyEngine::Streaming, block_bytes, work),
             Engine::Owner => thread::scope(|scope| {
                 let (asks, asked) = channel::<(CopyBlock, &[u64])>();

@@ -1,5 +1,6 @@
 //! A machine that is not measured: the profile of another one.
 
+use super::copies::CopyTables;
 use super::speeds::SpeedTables;
 use crate::report::{align, digits};
 use eris_numa::Profile;
@@ -67,6 +68,7 @@ impl fmt::Display for Numbers<'_> {
         if let Some(speeds) = profile.speeds() {
             write!(f, "\n{}", SpeedTables(speeds))?;
         }
+        write!(f, "{}", CopyTables(profile))?;
         if nodes > MOST_DRAWN {
             return Ok(());
         }

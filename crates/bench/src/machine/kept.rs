@@ -1,6 +1,7 @@
 //! The machine at hand by what was measured of it before: the profile that is kept for this user's engines.
 
 use super::Drawing;
+use super::copies;
 use super::given::Numbers;
 use super::speeds;
 use crate::report::{BenchReport, Machine};
@@ -67,6 +68,7 @@ impl KeptMachine {
         if let Some(speeds) = self.profile.speeds() {
             speeds::add(speeds, &mut report);
         }
+        copies::add(&self.profile, &mut report);
         report
     }
 }

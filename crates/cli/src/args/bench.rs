@@ -7,7 +7,7 @@ use std::path::PathBuf;
 #[derive(Debug, Subcommand)]
 pub enum BenchCommand {
     /// Data commands through the routing layer
-    Route(JsonFlag),
+    Route(FigureFlags),
 
     /// One counter and one latch that all threads want: by the processor, delegated, by node, mixed
     #[command(
@@ -28,12 +28,12 @@ pub enum BenchCommand {
         after_help = "The machine is that of ERIS_MACHINE, or else those of the ERIS paper one after the other.\n\n\
                       Examples:\n  eris bench placement\n  ERIS_MACHINE=eris-amd eris bench placement --json"
     )]
-    Placement(JsonFlag),
+    Placement(FigureFlags),
 
     /// Copies between nodes, and double-buffered scans of another node's memory
     #[command(
         after_help = "Links are those of this machine, or paced as those of another one. On one node these are those of the ERIS paper's SGI.\n\n\
-                      Examples:\n  eris bench copy\n  ERIS_MACHINE=eris-intel eris bench copy --rows 50000000 --json"
+                      Examples:\n  eris bench copy --svg figures\n  ERIS_MACHINE=eris-intel eris bench copy --rows 50000000 --json"
     )]
     Copy(BenchCopy),
 
@@ -98,6 +98,39 @@ pub enum BenchCommand {
                             ERIS_TOPOLOGY=8x4 eris bench balance --keys 64000000 --seconds 10 --svg figure-13.svg"
     )]
     Balance(BenchBalance),
+}
+
+/// How a report with figures is told.
+#[derive(Debug, Args)]
+pub struct FigureFlags {
+    /// Also draw the figures, as SVG files in this directory
+    #[arg(long, value_name = "DIRECTORY")]
+    pub svg: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub json: JsonFlag,
+}
+
+impl BenchCommand {
+    /// How its report is told, and the directory of its figures if they are wanted.
+    pub fn output(&self) -> (JsonFlag, Option<&PathBuf>) {
+        let flags = match self {
+            BenchCommand::Route(flags) | BenchCommand::Placement(flags) => flags,
+            BenchCommand::Atomics(bench) => &bench.output,
+            BenchCommand::PushPull(bench) => &bench.output,
+            BenchCommand::Copy(bench) => &bench.output,
+            BenchCommand::Sharing(bench) => &bench.output,
+            BenchCommand::Index(bench) => &bench.output,
+            BenchCommand::Blink(bench) => &bench.output,
+            BenchCommand::Tasks(bench) => &bench.output,
+            BenchCommand::Scan(bench) => return (bench.output, None),
+            BenchCommand::Busy(bench) => return (bench.output, None),
+            BenchCommand::Statement(bench) => return (bench.output, None),
+            BenchCommand::Commit(bench) => return (bench.output, None),
+            BenchCommand::Balance(bench) => return (bench.output, None),
+        };
+        (flags.json, flags.svg.as_ref())
+    }
 }
 
 #[derive(Debug, Args)]
@@ -223,12 +256,8 @@ pub struct BenchIndex {
     #[arg(long, value_name = "PROGRAM")]
     pub rivals: Option<PathBuf>,
 
-    /// Also draw the figures, as SVG files in this directory
-    #[arg(long, value_name = "DIRECTORY")]
-    pub svg: Option<PathBuf>,
-
     #[command(flatten)]
-    pub output: JsonFlag,
+    pub output: FigureFlags,
 }
 
 #[derive(Debug, Args)]
@@ -246,7 +275,7 @@ pub struct BenchBlink {
     pub rivals: Option<PathBuf>,
 
     #[command(flatten)]
-    pub output: JsonFlag,
+    pub output: FigureFlags,
 }
 
 /// A part of `eris bench index`.
@@ -293,12 +322,8 @@ pub struct BenchAtomics {
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..=60_000))]
     pub milliseconds: u64,
 
-    /// Also draw the figures, as SVG files in this directory
-    #[arg(long, value_name = "DIRECTORY")]
-    pub svg: Option<PathBuf>,
-
     #[command(flatten)]
-    pub output: JsonFlag,
+    pub output: FigureFlags,
 }
 
 #[derive(Debug, Args)]
@@ -312,7 +337,7 @@ pub struct BenchPushPull {
     pub over: Option<String>,
 
     #[command(flatten)]
-    pub output: JsonFlag,
+    pub output: FigureFlags,
 }
 
 #[derive(Debug, Args)]
@@ -322,7 +347,7 @@ pub struct BenchCopy {
     pub rows: u64,
 
     #[command(flatten)]
-    pub output: JsonFlag,
+    pub output: FigureFlags,
 }
 
 #[derive(Debug, Args)]
@@ -346,7 +371,7 @@ pub struct BenchTasks {
     pub mebibytes: u64,
 
     #[command(flatten)]
-    pub output: JsonFlag,
+    pub output: FigureFlags,
 }
 
 /// A part of `eris bench tasks`.
@@ -374,7 +399,7 @@ pub struct BenchSharing {
     pub data: Option<PathBuf>,
 
     #[command(flatten)]
-    pub output: JsonFlag,
+    pub output: FigureFlags,
 }
 
 #[derive(Debug, Args)]

@@ -9,22 +9,22 @@
 use super::shared::EngineState;
 use crate::object::data_object::DataObject;
 use crate::object::statistics::PartitionStatistics;
-use eris_column::Zone;
+use crate::remote::Crossing;
+use eris_column::{CHUNK_ROWS, Zone};
+use eris_cost::help::Reading as HowRead;
 use eris_cost::spread::{Place, spread};
 use eris_exec::Program;
-use eris_fragment::{Estimate, Fragment, NumaStrategy};
+use eris_fragment::{Copied, Estimate, Fragment, NumaStrategy};
 use eris_numa::ScanKernel;
 use eris_types::{ColumnId, NodeId};
 
 /// Help that ends later than at this share of the time is not worth a word.
 const LITTLE: f64 = 0.9;
 
-/// A block that is taken from another node, in bytes.
-const BLOCK: f64 = (256 << 10) as f64;
-
 /// What there is to be read.
 #[derive(Clone, Copy, Default)]
 struct Reading {
+    rows: f64,
     bytes: f64,
     /// Of one AEU.
     seconds: f64,
@@ -60,13 +60,17 @@ impl EngineState {
             let statistics = object.partition_statistics(place.aeu);
             let reading = self.reading(fragment, &program, &statistics);
             places[place.node.index()].bytes += reading.bytes;
+            all.rows += reading.rows;
             all.bytes += reading.bytes;
             all.seconds += reading.seconds;
         }
         if all.bytes == 0.0 {
             return Some(Estimate::default());
         }
-        Some(self.spread(&places, all.bytes / all.seconds, fragment.options.strategy))
+        let chunk = all.bytes / all.rows * CHUNK_ROWS as f64;
+        let scan = all.bytes / all.seconds;
+        let spread = self.spread(&places, chunk, scan, fragment.options.strategy);
+        Some(spread.unwrap_or_default())
     }
 
     /// What one AEU has to read of a partition.
@@ -88,7 +92,10 @@ impl EngineState {
         if rows == 0.0 || program.excludes(zone) {
             return Reading::default();
         }
-        let mut reading = Reading::default();
+        let mut reading = Reading {
+            rows,
+            ..Reading::default()
+        };
         for column in fragment.columns.iter().filter_map(summary) {
             let bytes = column.bytes as f64;
             reading.bytes += bytes;
@@ -97,26 +104,62 @@ impl EngineState {
         reading
     }
 
-    /// The same if one AEU reads so many bytes per second.
-    fn spread(&self, places: &[Place], scan: f64, strategy: NumaStrategy) -> Estimate {
-        let rate = |helper: usize, home: usize| {
-            let way = self.remote.way(NodeId(helper as u16), NodeId(home as u16));
-            way.rate(BLOCK, scan)
+    /// The same if one AEU reads so many bytes per second, and a chunk has so many.
+    fn spread(
+        &self,
+        places: &[Place],
+        chunk: f64,
+        scan: f64,
+        strategy: NumaStrategy,
+    ) -> Option<Estimate> {
+        let crossing = |helper: usize, home: usize| {
+            (self.remote).crossing(NodeId(helper as u16), NodeId(home as u16), scan)
         };
+        let rate = |helper: usize, home: usize| crossing(helper, home).way.rate(chunk, scan);
         let spread = spread(places, scan, rate);
+        // Rows may have come to a node since it was asked who works there.
+        if !spread.pushed.is_finite() {
+            return None;
+        }
         // Who gains less does not show it.
         let gains = spread.pulled < LITTLE * spread.pushed;
-        match strategy {
-            NumaStrategy::Auto | NumaStrategy::Pull if gains => Estimate {
+        Some(match (strategy, gains) {
+            (NumaStrategy::Auto | NumaStrategy::Pull, true) => Estimate {
                 pushed: spread.pushed,
                 expected: spread.pulled,
                 moved: spread.moved as u64,
+                copied: best_way(places, rate)
+                    .map(|(helper, home)| crossing(helper, home))
+                    .filter(|crossing| {
+                        strategy == NumaStrategy::Pull
+                            || crossing.way.reading(chunk, scan) == HowRead::Copied
+                    })
+                    .map(copied),
             },
-            _ => Estimate {
+            // What help that does not pay would take is not known.
+            (NumaStrategy::Pull, false) => Estimate::default(),
+            (NumaStrategy::Auto | NumaStrategy::Push, _) => Estimate {
                 pushed: spread.pushed,
                 expected: spread.pushed,
                 moved: 0,
+                copied: None,
             },
-        }
+        })
+    }
+}
+
+/// A helper and a home: the node that has most, and the one with workers that reads it fastest.
+fn best_way(places: &[Place], rate: impl Fn(usize, usize) -> f64) -> Option<(usize, usize)> {
+    let nodes = || 0..places.len();
+    let home = nodes().max_by(|&a, &b| places[a].bytes.total_cmp(&places[b].bytes))?;
+    let helpers = nodes().filter(|&helper| helper != home && places[helper].workers > 0.0);
+    let best = helpers.max_by(|&a, &b| rate(a, home).total_cmp(&rate(b, home)));
+    best.map(|helper| (helper, home))
+}
+
+fn copied(crossing: Crossing) -> Copied {
+    Copied {
+        engine: crossing.engine.name(),
+        block: crossing.way.copy.block as u64,
     }
 }

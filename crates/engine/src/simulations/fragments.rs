@@ -232,9 +232,7 @@ fn simulate(seed: u64) {
     }
     simulated.run();
     simulated.drop_object(object);
-    let usage = simulated.memory.usage().into_iter();
-    let left: Vec<_> = usage.filter(|usage| usage.bytes > 0).collect();
-    assert!(left.is_empty(), "memory is left over: {left:?}");
+    simulated.check_memory();
 }
 
 #[test]

@@ -255,9 +255,7 @@ fn simulate(seed: u64, seen: &Rc<Outcomes>) {
         simulated.run();
         simulated.drop_object(object);
     }
-    let usage = simulated.memory.usage().into_iter();
-    let left: Vec<_> = usage.filter(|usage| usage.bytes > 0).collect();
-    assert!(left.is_empty(), "memory is left over: {left:?}");
+    simulated.check_memory();
     simulated.end();
 }
 

@@ -8,12 +8,13 @@ use crate::clients::foundation::{Found, Foundation, open, open_remains, open_to_
 use crate::durability::{Flusher, StorageSettings};
 use crate::protocol::lists::Parcel;
 use crate::recovery::{DatabaseSalvage, UniqueColumns};
-use crate::remote::Remote;
+use crate::remote::{BLOCK_BYTES, Remote};
 use crate::sequencer::Sequencer;
 use crate::tasks::owner::Owner;
 use eris_aeu::{Faults, Random, Simulation, Turn};
 use eris_atomics::Way;
 use eris_disk::{Disk, SimulatedDisk};
+use eris_home::BUFFERS;
 use eris_log::{ChunkSettings, LogSettings};
 use eris_numa::{HugePages, Memory, Profile, Topology};
 use eris_route::{BufferSizes, Port};
@@ -243,6 +244,17 @@ impl Simulated {
         let engine = self.engine.clone();
         self.client(async move { engine.drop(object).await.unwrap() });
         self.run();
+    }
+
+    /// Of an engine without objects no memory may be left over, but for blocks that AEUs keep for copies.
+    pub fn check_memory(&self) {
+        let kept = 2 * self.engine.topology().aeus().len() * BLOCK_BYTES;
+        let usage = self.memory.usage().into_iter();
+        let (blocks, left): (Vec<_>, Vec<_>) =
+            (usage.filter(|usage| usage.bytes > 0)).partition(|usage| usage.object == BUFFERS);
+        assert!(left.is_empty(), "memory is left over: {left:?}");
+        let blocks: u64 = blocks.iter().map(|usage| usage.bytes).sum();
+        assert!(blocks <= kept as u64, "buffers are left over: {blocks}");
     }
 
     /// Ends the engine and closes its database.

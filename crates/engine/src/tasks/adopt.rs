@@ -11,6 +11,7 @@ use crate::protocol::message::Context;
 use crate::protocol::statements::Adopt;
 use eris_aeu::Slice;
 use eris_home::TrafficKind;
+use eris_numa::Arrival;
 use eris_store::Adoption;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -21,6 +22,8 @@ pub(crate) struct AdoptTask {
     statement: Arc<Statement>,
     asked: Asked<Adopt>,
     plain: Arc<[bool]>,
+    /// When the chunk's bytes have crossed. It is copied meanwhile.
+    arrival: Arrival,
     rows: Option<Adoption>,
 }
 
@@ -32,16 +35,19 @@ impl AdoptTask {
             living,
             plain,
         } = adopt.offered;
-        if !adopt.is_linked {
-            let node = |aeu| owner.topology.node_of(aeu);
-            let bytes = chunk.bytes() as u64;
-            (owner.remote).note(node(owner.aeu), node(before), TrafficKind::Move, bytes);
-        }
+        let node = |aeu| owner.topology.node_of(aeu);
+        let bytes = match adopt.is_linked {
+            true => 0,
+            false => chunk.bytes() as u64,
+        };
+        let arrival =
+            (owner.remote).request(node(owner.aeu), node(before), TrafficKind::Move, bytes);
         AdoptTask {
             object: adopt.object,
             statement: adopt.statement,
             asked,
             plain,
+            arrival,
             rows: Some(match adopt.is_linked {
                 true => Adoption::link(&chunk),
                 false => Adoption::copy(&chunk, living),
@@ -57,6 +63,10 @@ impl AdoptTask {
             return self.reject(EngineError::NoSuchObject(self.object.id), cx);
         }
         self.object.panic_if_poisoned();
+        let is_copied = self.rows.as_ref().is_some_and(Adoption::is_done);
+        if is_copied && let Some(rest) = self.arrival.rest() {
+            return Slice::Rest(rest);
+        }
         let horizon = owner.sequencer.horizon();
         let (partition, home) = owner.partition(&self.object);
         let mut rows = self.rows.take().expect("it is not over");

@@ -486,7 +486,8 @@ impl ScanTask {
         owner.runs.remove(&self.run.id);
         owner.remote.set_scans(owner.aeu, owner.runs.len());
         if owner.runs.is_empty() {
-            owner.copies.release();
+            let aeus = owner.topology.aeus().len();
+            owner.copies.release(owner.memory.budget(), aeus);
         }
         Slice::Done
     }

@@ -10,7 +10,7 @@
 //! works on them as on any memory. A block is one chunk's columns, or those of several chunks if they are narrow. It
 //! has the columns that are read as a stream; of others, lines are read where they lie. Why so: docs/decisions/0029.
 
-use super::{CLAIM_BYTES, SLICE_BYTES, ScanTask};
+use super::{CLAIM_BYTES, ScanTask};
 use crate::protocol::message::Context;
 use crate::protocol::run::{Help, Run, WorkQueue};
 use crate::tasks::owner::Owner;
@@ -20,20 +20,14 @@ use eris_cost::help::{Queue, Reading, helps};
 use eris_exec::Work;
 use eris_fragment::{FragmentError, NumaStrategy};
 use eris_home::TrafficKind;
-use eris_numa::{Arrival, CopyBlock, CopyEngine};
+use eris_numa::{Arrival, CopyBlock, CopyEngine, ScanKernel};
 use eris_store::ChunkView;
 use eris_types::{ColumnId, NodeId};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// What an AEU scans per second, in bytes, until it has scanned something.
-const SCAN: f64 = 8e9;
-
 /// A chunk's columns for which nothing is known, in bytes.
 const CHUNK_BYTES: f64 = 4.0 * CHUNK_ROWS as f64;
-
-/// Waits that are longer are slept, less this much: the system wakes nobody in time.
-const SPUN: Duration = Duration::from_micros(150);
 
 /// Chunks on their way.
 #[derive(Default)]
@@ -95,15 +89,16 @@ impl Pulls {
         let arrival = self
             .until
             .or(self.blocks.front().map(|block| block.arrival));
-        let arrival = arrival?;
-        match arrival.left().checked_sub(SPUN) {
-            Some(rest) if !rest.is_zero() => Some(Slice::Rest(rest)),
-            _ => {
-                arrival.wait();
-                self.until = None;
-                None
-            }
+        let rest = arrival?.rest();
+        if rest.is_none() {
+            self.until = None;
         }
+        rest.map(Slice::Rest)
+    }
+
+    /// Chunks that wait to be worked on.
+    fn waiting(&self) -> usize {
+        self.blocks.iter().map(|block| block.views.len()).sum()
     }
 
     /// Gives blocks back that are done with.
@@ -153,7 +148,8 @@ impl ScanTask {
         }
         self.pulls.retire(owner);
         if self.pulls.has_room() {
-            let may = |share, queue: &WorkQueue| self.may_help(share, queue, owner);
+            let waiting = self.pulls.waiting();
+            let may = |share, queue: &WorkQueue| self.may_help(share, queue, waiting, owner);
             match run.help(self.share, &self.helped, may) {
                 Help::Claimed(share, view) if self.pull(run, share, view, owner) => {
                     return Ok(Helped::Worked(0));
@@ -213,32 +209,40 @@ impl ScanTask {
         from.copied + in_place
     }
 
-    /// Whether this AEU takes a chunk of a queue now.
-    pub(super) fn may_help(&self, share: usize, queue: &WorkQueue, owner: &Owner) -> bool {
+    /// Whether this AEU takes a chunk of a queue now, with so many others before it.
+    pub(super) fn may_help(
+        &self,
+        share: usize,
+        queue: &WorkQueue,
+        waiting: usize,
+        owner: &Owner,
+    ) -> bool {
         let home = owner.topology.node_of(self.run.shares[share].aeu);
         if home == self.node || self.run.options.strategy == NumaStrategy::Pull {
             return true;
         }
         let bytes = self.chunk_bytes();
+        let scan = self.scan_rate(owner);
         // An owner with several scans has only a part of its time for this one.
         let scans = owner.remote.scans(self.run.shares[share].aeu);
         let queue = Queue {
             bytes: queue.left() as f64 * bytes * self.scanned.share_read(),
             workers: 1.0 / f64::from(scans.max(1)),
-            scan: self.scan_rate(),
+            scan,
         };
-        helps(&queue, &owner.remote.way(self.node, home), bytes)
+        let taken = (1 + waiting) as f64 * bytes;
+        helps(&queue, &owner.remote.way(self.node, home), taken)
     }
 
     /// Begins to copy chunks of a share's queue, of which the first has been claimed; whether it does: it may be better
     /// to read that where it lies.
     fn pull(&mut self, run: &Run, share: usize, first: &ChunkView, owner: &mut Owner) -> bool {
         let home = owner.topology.node_of(run.shares[share].aeu);
+        let scan = self.scan_rate(owner);
+        let crossing = owner.remote.crossing(self.node, home, scan);
         let copies = home != self.node
-            && (run.options.strategy == NumaStrategy::Pull || {
-                let way = owner.remote.way(self.node, home);
-                way.reading(self.chunk_bytes(), self.scan_rate()) == Reading::Copied
-            });
+            && (run.options.strategy == NumaStrategy::Pull
+                || crossing.way.reading(self.chunk_bytes(), scan) == Reading::Copied);
         if !copies {
             return false;
         }
@@ -250,15 +254,24 @@ impl ScanTask {
             return false;
         };
         let mut views = VecDeque::new();
-        let mut bytes = copy(first, &columns, home, &mut block, &mut views);
+        let engine = crossing.engine;
+        let mut bytes = copy(first, &columns, home, engine, &mut block, &mut views);
         let queue = run.queue(share).expect("a chunk of it was claimed");
         // Narrow chunks come together, so that the time of a request counts once.
-        while bytes + CLAIM_BYTES * views.len() as u64 <= SLICE_BYTES
-            && self.may_help(share, queue, owner)
-            && let Some((_, view)) = queue.claim()
+        let most = crossing.way.copy.block as u64;
+        let before = self.pulls.waiting();
+        let mut has_room = bytes > 0;
+        while has_room
+            && bytes + CLAIM_BYTES * (views.len() as u64) < most
+            && self.may_help(share, queue, before + views.len(), owner)
+            && let Some((position, view)) = queue.claim()
         {
+            self.program
+                .fetch_ahead(|distance| queue.behind(position, distance));
             let columns = self.streamed_columns(view);
-            bytes += copy(view, &columns, home, &mut block, &mut views);
+            let copied = copy(view, &columns, home, engine, &mut block, &mut views);
+            bytes += copied;
+            has_room = copied > 0 || columns.is_empty();
         }
         let arrival = (owner.remote).request(self.node, home, TrafficKind::Scan, bytes);
         self.pulls.blocks.push_back(PulledBlock {
@@ -284,10 +297,13 @@ impl ScanTask {
         }
     }
 
-    /// The bytes that it has scanned per second.
-    fn scan_rate(&self) -> f64 {
+    /// The bytes that it has scanned per second; until then, what is known of values as wide.
+    fn scan_rate(&self, owner: &Owner) -> f64 {
         match self.scanned.seconds {
-            0.0 => SCAN,
+            0.0 => {
+                let bits = 8.0 * self.chunk_bytes() / CHUNK_ROWS as f64;
+                owner.remote.scan(ScanKernel::Compare, bits)
+            }
             seconds => (self.scanned.bytes as f64 / seconds).max(1.0),
         }
     }
@@ -298,6 +314,7 @@ fn copy(
     view: &ChunkView,
     columns: &[ColumnId],
     home: NodeId,
+    engine: CopyEngine,
     block: &mut CopyBlock,
     views: &mut VecDeque<PulledChunk>,
 ) -> u64 {
@@ -311,7 +328,7 @@ fn copy(
         left.is_some()
     };
     let fitting: Vec<ColumnId> = columns.iter().copied().filter(fits).collect();
-    let copy = view.copied(&fitting, block, CopyEngine::Plain);
+    let copy = view.copied(&fitting, block, engine);
     let (view, copied) = match copy {
         Some(copy) => (copy, copied),
         None => (view.clone(), 0),

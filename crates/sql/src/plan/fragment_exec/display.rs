@@ -6,7 +6,7 @@ use crate::plan::translate::Named;
 use datafusion::arrow::datatypes::Schema;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType};
-use eris_fragment::{Aggregate, AggregateFunction, Expr, NumaStrategy, Output};
+use eris_fragment::{Aggregate, AggregateFunction, Copied, Expr, NumaStrategy, Output};
 use eris_home::IndexKind;
 use eris_numa::Bytes;
 use std::fmt;
@@ -58,7 +58,10 @@ impl FragmentExec {
 
     /// Where the rows are worked on, and what that is expected to take if some are taken from other nodes.
     fn fmt_strategy(&self, separator: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let time = |seconds: f64| Time(Duration::from_secs_f64(seconds));
+        let time = |seconds: f64| {
+            let time = Duration::try_from_secs_f64(seconds);
+            Time(time.unwrap_or(Duration::MAX))
+        };
         match (self.scan.options.strategy, self.estimate()) {
             (NumaStrategy::Auto | NumaStrategy::Pull, Some(estimate)) if estimate.moved > 0 => {
                 write!(
@@ -67,12 +70,27 @@ impl FragmentExec {
                     Bytes(estimate.moved),
                     time(estimate.expected),
                     time(estimate.pushed)
-                )
+                )?;
+                match estimate.copied {
+                    Some(Copied { engine, block }) => {
+                        write!(f, ", {engine} copies of {}", Bytes(block))
+                    }
+                    None => write!(f, ", read in place"),
+                }
             }
-            (NumaStrategy::Pull, _) => write!(f, "{separator}pull"),
-            // An idle AEU of another node asks for each block whether it helps.
-            (NumaStrategy::Auto, Some(_)) => write!(f, "{separator}push or pull by block"),
-            (NumaStrategy::Push, _) | (NumaStrategy::Auto, None) => write!(f, "{separator}push"),
+            (strategy, estimate) => {
+                let named = match (strategy, estimate) {
+                    (NumaStrategy::Pull, _) => "pull",
+                    // An idle AEU of another node asks for each block whether it helps.
+                    (NumaStrategy::Auto, Some(_)) => "push or pull by block",
+                    (NumaStrategy::Push, _) | (NumaStrategy::Auto, None) => "push",
+                };
+                write!(f, "{separator}{named}")?;
+                match estimate.filter(|estimate| estimate.expected > 0.0) {
+                    Some(estimate) => write!(f, " ≈{}", time(estimate.expected)),
+                    None => Ok(()),
+                }
+            }
         }
     }
 
