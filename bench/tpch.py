@@ -151,8 +151,8 @@ def generated(directory, scale):
     files = {table: directory / f"{table}.parquet" for table in TABLES}
     if not all(path.is_file() for path in files.values()):
         directory.mkdir(parents=True, exist_ok=True)
-        command = [Path(sys.executable).with_name("tpchgen-cli"), "-s", scale, "--format=parquet", "--output-dir", directory]
-        subprocess.run(command, check=True)
+        program = Path(sys.executable).with_name("tpchgen-cli")
+        subprocess.run([program, "parquet", "-s", scale, "--output-dir", directory], check=True)
     return {table: str(path.resolve()) for table, path in files.items()}
 
 
