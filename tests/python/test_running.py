@@ -1,6 +1,7 @@
 """Statements that run: threads, interruption, timeouts, progress, asyncio."""
 
 import asyncio
+import gc
 import threading
 import time
 
@@ -326,6 +327,32 @@ def test_an_error_of_the_first_rows_is_the_tasks(con):
             await con.aexecute("SELECT 1 / (i - i) FROM range(5) AS r(i)")
 
     asyncio.run(work())
+
+
+def test_a_task_that_is_cancelled_before_its_statement_begins_leaves_no_complaint(con):
+    async def work():
+        heard = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: heard.append(context["message"]))
+        # Another thread has the connection.
+        thread, _ = in_thread(lambda: con.execute("CREATE TABLE made AS " + ENDLESS))
+        while con.progress() is None:
+            await asyncio.sleep(0.001)
+        task = asyncio.ensure_future(con.aexecute("SELECT 1"))
+        await asyncio.sleep(0.1)
+        task.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled()
+        while thread.is_alive():
+            con.interrupt()
+            await asyncio.sleep(0.01)
+        # The thread of the loop finds that it has nothing to do, and then nobody has what it ended with.
+        await asyncio.sleep(0.1)
+        del task
+        gc.collect()
+        await asyncio.sleep(0)
+        return heard
+
+    assert asyncio.run(work()) == []
 
 
 def test_waiting_for_ones_turn_is_cancelled_at_once(con):

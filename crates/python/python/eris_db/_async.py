@@ -30,6 +30,12 @@ def _run(job: _native.Job, connection: Connection, arguments: tuple[Any, str, An
     return result
 
 
+def _look(running: asyncio.Future[Result]) -> None:
+    """Looks at how it ended. Nobody else does if it never began, and asyncio would complain."""
+    if not running.cancelled():
+        running.exception()
+
+
 async def aexecute(connection: Connection, caller: Any, statement: str, parameters: Any) -> Result:
     """Executes a statement. If the task is cancelled, the statement is, and is waited for once it has begun."""
     loop = asyncio.get_running_loop()
@@ -40,6 +46,7 @@ async def aexecute(connection: Connection, caller: Any, statement: str, paramete
         try:
             return await asyncio.shield(running)
         except asyncio.CancelledError as cancelled:
+            running.add_done_callback(_look)
             while not running.done() and not job.cancel():
                 try:
                     await asyncio.wait([running])
