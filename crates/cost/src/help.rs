@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn many_small_pieces_in_one_request_are_worth_a_copy() {
+    fn many_small_chunks_in_one_request_are_worth_a_copy() {
         let far = Way {
             latency: 5e-6,
             link: 40e9,
