@@ -14,6 +14,8 @@
 //! | [`Sequence`]: numbers in a row | nobody, or for whoever serves: three ways |
 //! | [`Latch`]: the right to be the only one | for who has it: three ways |
 //! | [`Pool`]: what is kept for the next statement | nobody |
+//! | [`Shown`]: what many show and one at a time looks at | who looks, for others who look |
+//! | [`WriteLock`]: the right to change, shared or alone | who is alone, for those who share it |
 //! | [`Record`]: words that are read together | readers for the one writer |
 //! | [`Lock`], [`SharedLock`]: what is not on the way of a short statement | everybody; acquisitions are counted |
 //!
@@ -38,11 +40,14 @@ mod pool;
 mod record;
 mod sequence;
 mod sharers;
+mod shown;
 mod slots;
 mod snapshots;
 mod sync;
 mod waiting;
 mod way;
+#[cfg(not(loom))]
+mod write_lock;
 
 #[cfg(all(test, loom))]
 mod model;
@@ -58,6 +63,9 @@ pub use pool::Pool;
 pub use record::Record;
 pub use sequence::Sequence;
 pub use sharers::Sharers;
+pub use shown::Shown;
 pub use snapshots::{Hold, Snapshots};
 pub use waiting::Waiting;
 pub use way::Way;
+#[cfg(not(loom))]
+pub use write_lock::{ExclusiveWrite, SharedWrite, WriteLock};

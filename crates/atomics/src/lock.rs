@@ -18,7 +18,7 @@ pub fn acquisitions() -> u64 {
     ACQUISITIONS.get()
 }
 
-fn count() {
+pub(crate) fn count() {
     ACQUISITIONS.set(ACQUISITIONS.get() + 1);
 }
 

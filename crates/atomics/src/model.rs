@@ -3,7 +3,7 @@
 use crate::latch::{ENTER, GRANTED, LEFT};
 use crate::sequence::ANSWER;
 use crate::sync::{AtomicU64, Ordering::SeqCst, write_then_read};
-use crate::{CommitOrder, Latch, Record, Sequence, Sharers, Snapshots, Waiting, Way};
+use crate::{CommitOrder, Latch, Record, Sequence, Sharers, Shown, Snapshots, Waiting, Way};
 use eris_types::NodeId;
 use loom::thread;
 use std::sync::Arc;
@@ -380,5 +380,33 @@ fn a_latch_goes_from_slot_to_slot() {
         assert!(entered.iter().all(|(_, has)| *has), "forgotten");
         state.0.serve();
         assert!(state.0.try_lock_by(Way::Cpu, NODE).is_some());
+    });
+}
+
+/// Two show one after the other in one place, and one looks: what was shown last is there in the end, and nobody sees
+/// anything older after something newer.
+#[test]
+fn what_is_shown_while_somebody_looks() {
+    check(3, || {
+        let shown = Arc::new(Shown::new(1));
+        shown.show(0, Arc::new(0));
+        let shows = {
+            let shown = shown.clone();
+            thread::spawn(move || (1..=3).for_each(|number| shown.show(0, Arc::new(number))))
+        };
+        let looks = {
+            let shown = shown.clone();
+            thread::spawn(move || {
+                let mut newest = 0;
+                for _ in 0..2 {
+                    let seen = *shown.all()[0];
+                    assert!(seen >= newest, "{seen} after {newest}");
+                    newest = seen;
+                }
+            })
+        };
+        shows.join().unwrap();
+        looks.join().unwrap();
+        assert_eq!(*shown.all()[0], 3);
     });
 }

@@ -15,6 +15,28 @@ pub(crate) use loom::{
     thread::yield_now,
 };
 
+#[cfg(not(loom))]
+pub(crate) use crossbeam_utils::atomic::AtomicCell;
+
+/// What is exchanged as a whole, one exchange after the other.
+#[cfg(loom)]
+pub(crate) struct AtomicCell<T>(Mutex<T>);
+
+#[cfg(loom)]
+impl<T: Default> AtomicCell<T> {
+    pub fn new(value: T) -> Self {
+        AtomicCell(Mutex::new(value))
+    }
+
+    pub fn swap(&self, value: T) -> T {
+        std::mem::replace(&mut self.0.lock().unwrap(), value)
+    }
+
+    pub fn take(&self) -> T {
+        self.swap(T::default())
+    }
+}
+
 /// A model has no time: who waits lets others go on.
 #[cfg(loom)]
 pub(crate) fn spin_loop() {}

@@ -16,4 +16,3 @@ pub(crate) mod scatter;
 pub(crate) mod shared_index;
 pub(crate) mod statement;
 pub(crate) mod statistics;
-pub(crate) mod write_lock;

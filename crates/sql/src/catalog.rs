@@ -45,19 +45,20 @@ pub(crate) use table::{
 pub(crate) use view::{View, ViewDependency};
 
 use crate::error::SqlError;
+use arc_swap::{ArcSwap, Guard};
 use definitions::Difference;
 use eris_types::most_similar;
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
-use std::sync::{Arc, OnceLock, RwLock};
+use std::sync::{Arc, OnceLock, Weak};
 use tokio::sync::{Mutex, MutexGuard};
 
 /// The current contents, and the lock of those who change them.
 #[derive(Debug)]
 pub(crate) struct Catalog {
-    current: RwLock<Arc<Contents>>,
+    current: ArcSwap<Contents>,
     /// Held while a change is checked against the contents, made and stored: planning views and one flush at most,
     /// never waiting for rows.
     write_lock: Mutex<()>,
@@ -127,10 +128,10 @@ impl Default for Catalog {
     fn default() -> Self {
         let schemas = BTreeMap::from([(SCHEMA.to_owned(), SchemaContents::default())]);
         Catalog {
-            current: RwLock::new(Arc::new(Contents {
+            current: ArcSwap::from_pointee(Contents {
                 schemas,
                 attached: OnceLock::new(),
-            })),
+            }),
             write_lock: Mutex::default(),
             log: OnceLock::new(),
             is_draft: false,
@@ -141,7 +142,17 @@ impl Default for Catalog {
 impl Catalog {
     /// The contents as they are now.
     pub fn contents(&self) -> Arc<Contents> {
-        Arc::clone(&self.current.read().expect(UNPOISONED))
+        self.current.load_full()
+    }
+
+    /// The same, for a moment. Nobody counts who looks at them.
+    pub fn look(&self) -> Guard<Arc<Contents>> {
+        self.current.load()
+    }
+
+    /// Whether these are the contents still.
+    pub fn is_at(&self, contents: &Weak<Contents>) -> bool {
+        std::ptr::eq(Arc::as_ptr(&self.look()), contents.as_ptr())
     }
 
     /// Where changes are stored, if they are.
@@ -168,8 +179,6 @@ impl Catalog {
         }
     }
 }
-
-const UNPOISONED: &str = "nothing panics under this lock";
 
 /// Contents that take effect with [`CatalogChange::commit`], all at once, or not at all.
 pub(crate) struct CatalogChange<'a> {
@@ -206,10 +215,7 @@ impl CatalogChange<'_> {
     /// The same of a change to temporary schemas only, whether or not the statement was stopped. Nothing of it is
     /// stored.
     pub fn publish(self) {
-        let new = Arc::new(self.contents);
-        let old = std::mem::replace(&mut *self.catalog.current.write().expect(UNPOISONED), new);
-        // Dropped behind the lock: it may hold the last reference to a table.
-        drop(old);
+        self.catalog.current.store(Arc::new(self.contents));
     }
 }
 

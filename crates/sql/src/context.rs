@@ -8,6 +8,7 @@
 //!
 //! It does nothing: what plans, writes or answers takes it as an argument, and lies above it.
 
+mod few_rows;
 mod frames;
 mod lookup;
 mod macros;
@@ -16,6 +17,7 @@ mod services;
 mod session_data;
 mod variables;
 
+pub(crate) use few_rows::FewRows;
 pub use frames::Frames;
 pub(crate) use lookup::no_schema_hint;
 pub(crate) use opening::Opening;

@@ -54,10 +54,11 @@ use constants::Constants;
 use datafusion::common::ScalarValue;
 use datafusion::physical_plan::SendableRecordBatchStream;
 use datafusion::sql::sqlparser::ast;
+use eris_atomics::Lock;
 use eris_fragment::Scalar;
 use std::any::Any;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use template::Template;
 use texts::{TEXTS, TextPlan, Texts};
 use uncacheable::Uncacheable;
@@ -70,7 +71,7 @@ pub(crate) struct PlanCache {
     constants: Texts<Constants>,
     writes: Texts<Arc<Write>>,
     /// The newest plans of prepared statements, which themselves only know where these are.
-    prepared: Mutex<VecDeque<Arc<dyn Any + Send + Sync>>>,
+    prepared: Lock<VecDeque<Arc<dyn Any + Send + Sync>>>,
 }
 
 impl Attached for PlanCache {}
@@ -147,7 +148,7 @@ pub(crate) fn lookup(context: &StatementContext, asked: Asked<'_>) -> Result<Sho
         Asked::Text(masked) => masked,
         Asked::Prepared { plan, values, .. } => return plan.lookup(context, asked, values),
     };
-    let contents = context.catalog.contents();
+    let contents = context.catalog.look();
     let plans = contents.attached::<PlanCache>();
     if !masked.is_query() {
         let found = plans.writes.find(context, &masked)?;
@@ -323,7 +324,7 @@ async fn text_template(
 impl PlanCache {
     /// Keeps the plan of a prepared statement.
     fn keep(&self, plan: Arc<dyn Any + Send + Sync>) {
-        let mut prepared = self.prepared.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut prepared = self.prepared.lock();
         if prepared.len() == TEXTS {
             prepared.pop_front();
         }

@@ -103,7 +103,9 @@ impl Setting {
         match self.access {
             Access::Session { set, .. } => {
                 let value = value()?;
-                context.session.change(|variables| set(variables, value));
+                context
+                    .session
+                    .change(|variables| set(variables, value.clone()));
                 Ok(())
             }
             Access::Database { .. } => self.set(context, value()?).await,
@@ -119,7 +121,9 @@ impl Setting {
         match self.access {
             Access::Session { get, set } => {
                 let value = get(&context.default_variables());
-                context.session.change(|variables| set(variables, value));
+                context
+                    .session
+                    .change(|variables| set(variables, value.clone()));
                 Ok(())
             }
             Access::Database { default, .. } => self.set(context, default(context)).await,

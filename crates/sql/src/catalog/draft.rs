@@ -7,7 +7,8 @@
 
 use super::{Catalog, CatalogChange, Contents, Macro, Sequence, Table, TableOrView, View};
 use crate::error::{Mistake, SqlError};
-use std::sync::{Arc, OnceLock, RwLock};
+use arc_swap::ArcSwap;
+use std::sync::{Arc, OnceLock};
 use tokio::sync::Mutex;
 
 /// A draft, and the contents with which it began. Statements on it only add.
@@ -37,7 +38,7 @@ impl Draft {
         }
         Draft {
             catalog: Arc::new(Catalog {
-                current: RwLock::new(Arc::clone(&base)),
+                current: ArcSwap::new(Arc::clone(&base)),
                 write_lock: Mutex::default(),
                 log,
                 is_draft: true,

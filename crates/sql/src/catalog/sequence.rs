@@ -13,15 +13,16 @@
 use super::RelationName;
 use super::definition_log::DefinitionLog;
 use crate::error::{Mistake, SqlError};
+use eris_atomics::{Lock, LockGuard};
 use eris_home::{Definition, DefinitionChange, HomeError};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// A sequence. All sessions take its numbers; a number that was taken is not given back if the statement fails.
 #[derive(Debug)]
 pub(crate) struct Sequence {
     pub name: RelationName,
     pub course: Course,
-    state: Mutex<State>,
+    state: Lock<State>,
 }
 
 /// Which numbers a sequence gives.
@@ -99,7 +100,7 @@ impl Sequence {
         Arc::new(Sequence {
             name,
             course,
-            state: Mutex::new(state),
+            state: Lock::new(state),
         })
     }
 
@@ -319,9 +320,8 @@ impl Sequence {
             .with_hint(Some("setval goes back; CYCLE begins anew by itself"))
     }
 
-    /// The state, also behind a panic: every change is one assignment.
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> LockGuard<'_, State> {
+        self.state.lock()
     }
 }
 

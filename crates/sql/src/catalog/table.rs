@@ -6,12 +6,12 @@ use crate::error::{SqlError, Violation};
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::sql::sqlparser::ast;
+use eris_atomics::WriteLock;
 use eris_fragment::Type;
 use eris_home::{HomeError, ObjectDefinition, Partitioning};
 use eris_types::{ColumnId, ObjectId};
 use std::fmt;
 use std::sync::Arc;
-use tokio::sync::RwLock;
 
 /// A version of a table: what changes it puts a new `Table` into the catalogue, and statements that run meanwhile keep
 /// the one they have found, with its rows.
@@ -45,7 +45,7 @@ pub(crate) struct Table {
     /// Shared by all versions of one table: held shared by who writes rows, alone by who changes the table, so that no
     /// row is written to what is being replaced; in the same way by who refers to its rows, and by who takes rows away
     /// to which others may refer. Readers need it not.
-    pub lock: Arc<RwLock<()>>,
+    pub lock: Arc<WriteLock>,
 }
 
 /// What an insert has to know of a column beyond its type and nullability.
@@ -265,7 +265,7 @@ impl Table {
     async fn with_lock(
         source: &DataSource,
         mut definition: Definition,
-        lock: Arc<RwLock<()>>,
+        lock: Arc<WriteLock>,
     ) -> Result<Self, SqlError> {
         // What the table's columns reject, also NULL, is rejected before rows get to the object, so that rules can
         // change without it.
@@ -300,7 +300,7 @@ impl Table {
     fn assemble(
         definition: Definition,
         data: Arc<Data>,
-        lock: Arc<RwLock<()>>,
+        lock: Arc<WriteLock>,
     ) -> Result<Self, SqlError> {
         let Definition {
             name,

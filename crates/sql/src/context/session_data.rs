@@ -2,6 +2,7 @@
 
 use super::Variables;
 use crate::catalog::{Catalog, Sequence, TableOrView, retire};
+use arc_swap::ArcSwap;
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,7 +14,7 @@ use tokio::runtime::Handle;
 pub(crate) struct SessionData {
     pub id: u64,
     /// Replaced as a whole, so that a statement keeps what it began with.
-    variables: Mutex<Arc<Variables>>,
+    variables: ArcSwap<Variables>,
     prepared: Mutex<BTreeMap<String, Arc<dyn NamedStatement>>>,
     /// The last numbers that it has taken, each with its sequence.
     taken: Mutex<Vec<(Weak<Sequence>, i64)>>,
@@ -65,7 +66,7 @@ impl SessionData {
     pub fn new(id: u64, variables: Variables) -> Self {
         SessionData {
             id,
-            variables: Mutex::new(Arc::new(variables)),
+            variables: ArcSwap::from_pointee(variables),
             prepared: Mutex::default(),
             taken: Mutex::default(),
             temporary: OnceLock::new(),
@@ -74,12 +75,16 @@ impl SessionData {
 
     /// The variables as they are now.
     pub fn variables(&self) -> Arc<Variables> {
-        Arc::clone(&lock(&self.variables))
+        self.variables.load_full()
     }
 
     /// Changes variables for statements that begin from now on.
-    pub fn change(&self, change: impl FnOnce(&mut Variables)) {
-        change(Arc::make_mut(&mut lock(&self.variables)));
+    pub fn change(&self, change: impl Fn(&mut Variables)) {
+        self.variables.rcu(|variables| {
+            let mut variables = Variables::clone(variables);
+            change(&mut variables);
+            variables
+        });
     }
 
     /// Remembers that the session has a schema of temporary tables, to drop it at its end.

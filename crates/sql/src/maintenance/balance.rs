@@ -2,10 +2,10 @@
 
 use crate::catalog::TableBalancing;
 use crate::error::{Mistake, SqlError};
+use eris_atomics::{Lock, LockGuard};
 use eris_home::{Algorithm, Balanced, Balancer, Balancing, Home};
 use eris_types::ObjectId;
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 /// Ways to balance, as they are written.
@@ -18,7 +18,7 @@ const LEAST_PERIOD: Duration = Duration::from_millis(10);
 pub(crate) struct Balance {
     /// None where there is nothing to balance.
     balancer: Option<Box<dyn Balancer>>,
-    state: Mutex<BalanceSettings>,
+    state: Lock<BalanceSettings>,
 }
 
 #[derive(Default)]
@@ -92,12 +92,12 @@ impl Balance {
         let state = BalanceSettings::default();
         Ok(Balance {
             balancer: home.balancer(state.chosen.balancing())?,
-            state: Mutex::new(state),
+            state: Lock::new(state),
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, BalanceSettings> {
-        self.state.lock().expect("nothing panics under this lock")
+    fn lock(&self) -> LockGuard<'_, BalanceSettings> {
+        self.state.lock()
     }
 
     /// What is set.

@@ -26,6 +26,7 @@ use crate::catalog::{Contents, Table};
 use crate::error::SqlError;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::error::DataFusionError;
+use eris_atomics::{Lock, LockGuard};
 use eris_fragment::{Expr, Fragment, FragmentError, Output, ScanOptions};
 use eris_home::{Home, KeyOrder, KeyOrders, OutOfMemory, WeakKeyOrder};
 use eris_numa::Reservation;
@@ -34,7 +35,7 @@ use futures::TryStreamExt;
 use known::{Due, KnownJoin};
 use order::Ordered;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, watch};
 
@@ -70,7 +71,7 @@ type JoinColumn = (ObjectId, usize);
 pub(crate) struct Recodings {
     home: Arc<dyn Home>,
     worth_rows: u64,
-    known: Mutex<HashMap<JoinColumn, KnownJoin>>,
+    known: Lock<HashMap<JoinColumn, KnownJoin>>,
     /// Columns that are being stored anew, or wait for it.
     under_way: watch::Sender<usize>,
     permits: Semaphore,
@@ -110,7 +111,7 @@ impl Recodings {
         Recodings {
             home,
             worth_rows: WORTH_ROWS,
-            known: Mutex::default(),
+            known: Lock::default(),
             under_way: watch::Sender::new(0),
             permits: Semaphore::new(1),
         }
@@ -125,9 +126,8 @@ impl Recodings {
         }
     }
 
-    /// Every entry is complete whenever the lock is let go.
-    fn known(&self) -> MutexGuard<'_, HashMap<JoinColumn, KnownJoin>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn known(&self) -> LockGuard<'_, HashMap<JoinColumn, KnownJoin>> {
+        self.known.lock()
     }
 
     /// A join has been executed: begins with the work if it is worth it, in the background.

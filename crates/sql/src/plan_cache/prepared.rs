@@ -8,8 +8,9 @@ use super::{Asked, NotShort, PlanCache, Short, ready};
 use crate::context::StatementContext;
 use crate::text::parameter::Parameter;
 use crate::text::statement::Statement;
+use arc_swap::ArcSwap;
 use datafusion::sql::sqlparser::ast;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 /// What a prepared statement knows of its plan.
 #[derive(Debug, Default)]
@@ -20,7 +21,7 @@ pub(crate) struct PreparedPlan {
 
 /// Where a plan is that can be used again.
 #[derive(Debug)]
-struct PlanPlace<T>(Mutex<PreparedEntry<T>>);
+struct PlanPlace<T>(ArcSwap<PreparedEntry<T>>);
 
 #[derive(Debug)]
 enum PreparedEntry<T> {
@@ -37,7 +38,7 @@ impl<T> PlanPlace<T> {
     /// # Errors
     /// There is none, perhaps not yet.
     fn plan(&self, context: &StatementContext) -> Result<Arc<T>, NotShort> {
-        match &*self.known() {
+        match &**self.0.load() {
             PreparedEntry::Plan(plan) => plan.upgrade().ok_or(NotShort::Outdated),
             PreparedEntry::None(why) => Err(why.reason(context).unwrap_or(NotShort::Outdated)),
             PreparedEntry::Nothing => Err(NotShort::NotPlanned),
@@ -48,25 +49,22 @@ impl<T> PlanPlace<T> {
     fn note(&self, plan: Result<Arc<T>, Uncacheable>) -> Result<Arc<T>, NotShort> {
         match plan {
             Ok(plan) => {
-                *self.known() = PreparedEntry::Plan(Arc::downgrade(&plan));
+                let entry = PreparedEntry::Plan(Arc::downgrade(&plan));
+                self.0.store(Arc::new(entry));
                 Ok(plan)
             }
             Err(why) => {
                 let reason = why.why();
-                *self.known() = PreparedEntry::None(why);
+                self.0.store(Arc::new(PreparedEntry::None(why)));
                 Err(reason)
             }
         }
-    }
-
-    fn known(&self) -> MutexGuard<'_, PreparedEntry<T>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl<T> Default for PlanPlace<T> {
     fn default() -> Self {
-        PlanPlace(Mutex::new(PreparedEntry::Nothing))
+        PlanPlace(ArcSwap::from_pointee(PreparedEntry::Nothing))
     }
 }
 

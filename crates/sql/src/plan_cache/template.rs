@@ -156,9 +156,7 @@ impl Template {
         context: &StatementContext,
         values: Vec<Scalar>,
     ) -> Result<SendableRecordBatchStream, NotShort> {
-        let is_current =
-            |contents: &Arc<Contents>| std::ptr::eq(Arc::as_ptr(contents), self.contents.as_ptr());
-        if !is_current(&context.catalog.contents()) || *context.variables() != self.variables {
+        if !context.catalog.is_at(&self.contents) || *context.variables() != self.variables {
             return Err(NotShort::Outdated);
         }
         if let Some(point) = &self.point {
@@ -166,7 +164,7 @@ impl Template {
             return Ok(self.headers.head(rows));
         }
         let names = NameScope::now(context);
-        if !is_current(names.contents()) {
+        if !std::ptr::eq(Arc::as_ptr(names.contents()), self.contents.as_ptr()) {
             return Err(NotShort::Outdated);
         }
         let mut scans = Vec::with_capacity(self.tables.len());

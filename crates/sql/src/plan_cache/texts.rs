@@ -4,24 +4,28 @@ use super::NotShort;
 use super::mask::Masked;
 use super::uncacheable::Uncacheable;
 use crate::context::StatementContext;
+use arc_swap::ArcSwap;
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// So many texts are known; then the cache begins anew, which costs each text one planning.
 pub(super) const TEXTS: usize = 1024;
 /// So many plans of one text, which differ in constants that are part of the plan.
 const PLANS: usize = 8;
 
-/// What is known of texts.
+/// What is known of texts. It is replaced as a whole, so that who looks for a plan waits for nobody. That copies a
+/// reference for each text, which is little beside the planning before it.
 #[derive(Debug)]
-pub(super) struct Texts<T>(Mutex<HashMap<String, TextEntry<T>>>);
+pub(super) struct Texts<T>(ArcSwap<KnownTexts<T>>);
+
+type KnownTexts<T> = HashMap<Arc<str>, TextEntry<T>>;
 
 #[derive(Debug)]
 enum TextEntry<T> {
     Plans(Vec<Arc<TextPlan<T>>>),
     /// No plan of this text can be used again.
-    None(Uncacheable),
+    None(Arc<Uncacheable>),
 }
 
 /// A plan of a text.
@@ -59,7 +63,7 @@ impl<T> Texts<T> {
         context: &StatementContext,
         masked: &Masked<'_>,
     ) -> Result<Arc<TextPlan<T>>, NotShort> {
-        match self.texts().get(&*key(context, masked)) {
+        match self.0.load().get(&*key(context, masked)) {
             Some(TextEntry::Plans(plans)) => {
                 let plan = plans.iter().find(|plan| plan.fits(masked));
                 plan.cloned().ok_or(NotShort::NotPlanned)
@@ -76,8 +80,9 @@ impl<T> Texts<T> {
         masked: &Masked<'_>,
         uncacheable: Uncacheable,
     ) {
+        let uncacheable = Arc::new(uncacheable);
         self.change(&key(context, masked), |known| {
-            *known = TextEntry::None(uncacheable)
+            *known = TextEntry::None(Arc::clone(&uncacheable))
         });
     }
 
@@ -101,28 +106,35 @@ impl<T> Texts<T> {
     }
 
     /// Changes what is known of a text, which at first is nothing.
-    fn change(&self, key: &str, change: impl FnOnce(&mut TextEntry<T>)) {
-        let mut texts = self.texts();
-        if texts.len() >= TEXTS && !texts.contains_key(key) {
-            texts.clear();
-        }
-        let known = texts.entry(key.to_owned());
-        change(known.or_insert_with(|| TextEntry::Plans(Vec::new())));
+    fn change(&self, key: &str, change: impl Fn(&mut TextEntry<T>)) {
+        self.0.rcu(|texts| {
+            let mut texts = match texts.len() >= TEXTS && !texts.contains_key(key) {
+                true => HashMap::new(),
+                false => KnownTexts::clone(texts),
+            };
+            let known = texts.entry(key.into());
+            change(known.or_insert_with(|| TextEntry::Plans(Vec::new())));
+            texts
+        });
     }
 
     /// How many texts have a plan.
     #[cfg(test)]
     pub fn planned(&self) -> usize {
-        let known = self.texts();
+        let known = self.0.load();
         let known = known.values();
         known
             .filter(|known| matches!(known, TextEntry::Plans(_)))
             .count()
     }
+}
 
-    /// What is known, also behind a panic: every change is complete or did not happen.
-    fn texts(&self) -> MutexGuard<'_, HashMap<String, TextEntry<T>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+impl<T> Clone for TextEntry<T> {
+    fn clone(&self) -> Self {
+        match self {
+            TextEntry::Plans(plans) => TextEntry::Plans(plans.clone()),
+            TextEntry::None(why) => TextEntry::None(Arc::clone(why)),
+        }
     }
 }
 
@@ -136,6 +148,6 @@ fn key<'a>(context: &StatementContext, masked: &Masked<'a>) -> Cow<'a, str> {
 
 impl<T> Default for Texts<T> {
     fn default() -> Self {
-        Texts(Mutex::default())
+        Texts(ArcSwap::default())
     }
 }

@@ -47,9 +47,7 @@ impl Uncacheable {
             let now = context.home.row_count(*object);
             now.is_ok_and(|now| now.max(*then) < OTHER * now.min(*then).max(1))
         };
-        let contents = context.catalog.contents();
-        let holds = std::ptr::eq(Arc::as_ptr(&contents), self.contents.as_ptr())
-            && self.rows.iter().all(is_same);
+        let holds = context.catalog.is_at(&self.contents) && self.rows.iter().all(is_same);
         holds.then_some(self.reason)
     }
 }

@@ -30,8 +30,7 @@ pub(super) use operand::{Operand, values};
 use super::{Attempt, NotShort};
 use crate::cancel::CancelToken;
 use crate::catalog::{Contents, Table};
-use crate::context::StatementContext;
-use crate::context::Variables;
+use crate::context::{FewRows, StatementContext, Variables};
 use crate::error::SqlError;
 use crate::running::outcome::Begun;
 use crate::write::locks::SharedLocks;
@@ -44,7 +43,6 @@ use datafusion::common::ScalarValue;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use execution::{Execution, Stop};
 use program::Program;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
 
 /// A write that is ready for other values.
@@ -69,12 +67,9 @@ pub(super) struct Write {
     /// The row's owner can do all of it.
     is_at_home: bool,
     tag: &'static str,
-    /// Executions that wrote rows, see [`Write::wrote`]. All sessions count here; who counts orders nothing by it.
-    executions: AtomicU32,
+    /// What all sessions have written by it.
+    written_rows: FewRows,
 }
-
-/// After so many executions the columns that tables are joined by are looked at.
-const LOOK: u32 = 1024;
 
 #[derive(Debug)]
 enum WriteAction {
@@ -134,8 +129,7 @@ impl Write {
         }
         let held = self.locks.hold().await;
         // Now nobody changes the table, or those to which it refers.
-        let contents = context.catalog.contents();
-        if !std::ptr::eq(Arc::as_ptr(&contents), self.contents.as_ptr()) {
+        if !context.catalog.is_at(&self.contents) {
             return Ok(Err(NotShort::Outdated));
         }
         if !self.parents.is_empty() {
@@ -150,7 +144,8 @@ impl Write {
             Ok(written) => {
                 match written.rows {
                     0 => context.show_found().await?,
-                    _ => self.wrote(context),
+                    rows if self.written_rows.wrote(rows) => context.wrote(&self.table),
+                    _ => {}
                 }
                 Ok(Ok(self.begun(written)))
             }
@@ -159,14 +154,6 @@ impl Write {
                 Ok(Err(reason))
             }
             Err(Stop::Error(error)) => Err(error),
-        }
-    }
-
-    /// Rows were written. That may call for re-coding, but a row alone does not, and to look takes longer than to write
-    /// it.
-    fn wrote(&self, context: &StatementContext) {
-        if self.executions.fetch_add(1, Ordering::Relaxed) % LOOK == LOOK - 1 {
-            context.wrote(&self.table);
         }
     }
 

@@ -1,4 +1,12 @@
 //! Which statements run, and which did: what `eris.queries` shows, and where KILL finds them.
+//!
+//! ```text
+//! begins   a number ─▶ a place among those that run, mostly the session's own ─▶ shown there
+//! ends     how it ended, once ─▶ leaves its place ─▶ shown among the recent ones, instead of the oldest
+//! ```
+//!
+//! Neither takes a lock, for each short statement does both. An entry stays in its place until another statement takes
+//! it. So whoever looks asks it whether it has ended.
 
 use crate::cancel::CancelToken;
 use crate::error::{Mistake, SqlError, SqlErrorKind};
@@ -7,29 +15,43 @@ use datafusion::error::Result;
 use datafusion::execution::memory_pool::{
     MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation,
 };
-use std::collections::{BTreeMap, VecDeque};
+use eris_atomics::{Lock, Shown};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
 
 /// So many statements that have ended are remembered.
 const RECENT: usize = 200;
+/// So many run at a time without a lock.
+const PLACES: usize = 256;
 /// So many characters of a statement are kept.
 const CHARACTERS: usize = 500;
 
 /// All statements of a database that run, and the last ones that ended.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Queries {
-    state: Mutex<QueryList>,
+    /// The number of the newest statement. Relaxed, as the next: the numbers only have to be different.
+    newest: AtomicU64,
+    running: Shown<Query>,
+    /// Those that have found no place.
+    beyond: Lock<BTreeMap<u64, Arc<Query>>>,
+    /// So many have ended.
+    ended: AtomicU64,
+    recent: Shown<Query>,
 }
 
-#[derive(Debug, Default)]
-struct QueryList {
-    /// The number of the newest statement.
-    newest: u64,
-    running: BTreeMap<u64, Arc<Query>>,
-    recent: VecDeque<Ended>,
+impl Default for Queries {
+    fn default() -> Self {
+        Queries {
+            newest: AtomicU64::new(0),
+            running: Shown::new(PLACES),
+            beyond: Lock::default(),
+            ended: AtomicU64::new(0),
+            recent: Shown::new(RECENT),
+        }
+    }
 }
 
 /// A statement that runs.
@@ -48,11 +70,12 @@ pub(crate) struct Query {
     most_memory: AtomicU64,
     /// Whether it has taken numbers of sequences that nobody knows of yet.
     numbers: AtomicBool,
+    end: OnceLock<End>,
 }
 
+/// How a statement ended.
 #[derive(Debug)]
-struct Ended {
-    query: Arc<Query>,
+struct End {
     elapsed: Duration,
     /// How, and why if it has failed: as text, for an error may hold what belongs to the calling program.
     state: &'static str,
@@ -86,10 +109,8 @@ impl Queries {
         token: CancelToken,
         progress: Progress,
     ) -> Running {
-        let mut state = self.state();
-        state.newest += 1;
         let query = Arc::new(Query {
-            id: state.newest,
+            id: self.newest.fetch_add(1, Ordering::Relaxed) + 1,
             session,
             text,
             started: SystemTime::now(),
@@ -100,26 +121,36 @@ impl Queries {
             memory: AtomicU64::new(0),
             most_memory: AtomicU64::new(0),
             numbers: AtomicBool::new(false),
+            end: OnceLock::new(),
         });
-        state.running.insert(query.id, Arc::clone(&query));
+        // A session that finds its place again finds its cache line again.
+        let place = self.running.take(session as usize % PLACES, &query);
+        if place.is_none() {
+            self.beyond.lock().insert(query.id, Arc::clone(&query));
+        }
         Running {
             queries: Arc::clone(self),
             query,
+            place,
         }
     }
 
     /// All of them, the oldest first.
     pub fn rows(&self) -> Vec<QueryRow> {
-        let state = self.state();
-        let ended = state.recent.iter().map(|ended| {
-            let error = ended.error.clone();
-            ended.query.row(ended.state, ended.elapsed, error)
-        });
-        let running = state.running.values();
-        let running = running.map(|query| query.row("running", query.began.elapsed(), None));
-        let mut rows: Vec<QueryRow> = ended.chain(running).collect();
-        rows.sort_by_key(|row| row.id);
-        rows
+        // Those that run first: one that ends meanwhile is among both, and none among neither.
+        let mut queries = self.running();
+        queries.extend(self.recent.all());
+        let by_id: BTreeMap<u64, Arc<Query>> =
+            queries.into_iter().map(|query| (query.id, query)).collect();
+        by_id.values().map(|query| query.row()).collect()
+    }
+
+    /// Those that run.
+    fn running(&self) -> Vec<Arc<Query>> {
+        let mut running = self.running.all();
+        running.extend(self.beyond.lock().values().cloned());
+        running.retain(|query| query.end.get().is_none());
+        running
     }
 
     /// Stops a statement on behalf of a session.
@@ -127,7 +158,7 @@ impl Queries {
     /// # Errors
     /// It does not run, or will take effect at this moment.
     pub fn kill(&self, id: u64, by: u64) -> Result<(), SqlError> {
-        let query = self.state().running.get(&id).cloned();
+        let query = self.running().into_iter().find(|query| query.id == id);
         let query = query.ok_or_else(|| {
             SqlError::invalid(
                 Mistake::UndefinedObject,
@@ -142,11 +173,6 @@ impl Queries {
                 format!("statement {id} is ending already"),
             )),
         }
-    }
-
-    /// The state, also behind a panic: a row more or less harms nobody.
-    fn state(&self) -> MutexGuard<'_, QueryList> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -166,7 +192,11 @@ impl Query {
         self.rows.fetch_add(rows, Ordering::Relaxed);
     }
 
-    fn row(&self, state: &'static str, elapsed: Duration, error: Option<String>) -> QueryRow {
+    fn row(&self) -> QueryRow {
+        let (state, elapsed, error) = match self.end.get() {
+            Some(end) => (end.state, end.elapsed, end.error.clone()),
+            None => ("running", self.began.elapsed(), None),
+        };
         QueryRow {
             id: self.id,
             session: self.session,
@@ -190,28 +220,35 @@ impl Query {
 pub(crate) struct Running {
     queries: Arc<Queries>,
     pub query: Arc<Query>,
+    /// Where it is shown. `None`: beyond the places.
+    place: Option<usize>,
 }
 
 impl Running {
     /// The statement has ended. Later calls change nothing.
     pub fn end(&self, error: Option<SqlError>) {
-        let (how, error) = match error {
+        let (state, error) = match error {
             None => ("finished", None),
             Some(error) if error.is_cancelled() => ("cancelled", None),
             Some(error) => ("failed", Some(error.kind().to_string())),
         };
         self.query.progress.end();
-        let mut state = self.queries.state();
-        if state.running.remove(&self.query.id).is_some() {
-            if state.recent.len() == RECENT {
-                state.recent.pop_front();
-            }
-            state.recent.push_back(Ended {
-                query: Arc::clone(&self.query),
-                elapsed: self.query.began.elapsed(),
-                state: how,
-                error,
-            });
+        let end = End {
+            elapsed: self.query.began.elapsed(),
+            state,
+            error,
+        };
+        if self.query.end.set(end).is_err() {
+            return;
+        }
+        let queries = &self.queries;
+        let number = queries.ended.fetch_add(1, Ordering::Relaxed);
+        queries
+            .recent
+            .show(number as usize, Arc::clone(&self.query));
+        match self.place {
+            Some(place) => queries.running.leave(place),
+            None => drop(queries.beyond.lock().remove(&self.query.id)),
         }
     }
 }
@@ -349,6 +386,41 @@ mod tests {
         }
         let rows = queries.rows();
         assert_eq!((rows.len(), rows[0].id), (RECENT, 6));
+    }
+
+    #[test]
+    fn those_beyond_the_places_are_shown_and_killed_too() {
+        let queries = Arc::new(Queries::default());
+        let all = (0..PLACES + 2).map(|_| begin(&queries, "SELECT 1"));
+        let mut all: Vec<_> = all.collect();
+        let last = all.last().unwrap().query.id;
+        assert_eq!(queries.rows().len(), PLACES + 2);
+        queries.kill(last, 9).unwrap();
+        all.truncate(1);
+        let states = queries.rows().into_iter().map(|row| row.state);
+        let running = states.filter(|state| *state == "running");
+        assert_eq!(running.count(), 1);
+        assert!(queries.beyond.lock().is_empty());
+    }
+
+    #[test]
+    fn who_looks_sees_each_once_while_they_begin_and_end() {
+        let queries = Arc::new(Queries::default());
+        let stays = begin(&queries, "SELECT 'stays'");
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| (0..2_000).for_each(|_| begin(&queries, "SELECT 1").end(None)));
+            }
+            scope.spawn(|| {
+                for _ in 0..300 {
+                    let rows = queries.rows();
+                    assert!(rows.is_sorted_by(|a, b| a.id < b.id));
+                    let found = rows.iter().find(|row| row.id == stays.query.id);
+                    assert_eq!(found.unwrap().state, "running");
+                }
+            });
+        });
+        assert_eq!(queries.rows().len(), RECENT + 1);
     }
 
     #[test]

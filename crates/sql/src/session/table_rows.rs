@@ -4,7 +4,7 @@ mod alone;
 
 use crate::cancel::{CancelToken, STATEMENT};
 use crate::catalog::{Contents, Table, TableOrView};
-use crate::context::StatementContext;
+use crate::context::{FewRows, StatementContext};
 use crate::error::{Mistake, SqlError};
 use crate::running::query::Task;
 use crate::session::database::Database;
@@ -80,6 +80,7 @@ pub struct TableRows {
     next: Option<CancelToken>,
     /// The contents of the catalogue in which it was last seen that the table is what its name leads to.
     seen: Weak<Contents>,
+    written: FewRows,
 }
 
 impl Session {
@@ -146,6 +147,7 @@ impl TableRows {
             rows,
             next: None,
             seen: Weak::new(),
+            written: FewRows::default(),
         })
     }
 
@@ -282,6 +284,7 @@ impl TableRows {
         let targets: Vec<Target> = targets::targets(&context, &table, &given)?;
         let rows = RowRules::new(&context, &table)?.apply(&table, rows, &targets, 1)?;
         let wrong = |error| table.write_error(error);
+        let given_rows = rows.num_rows() as u64;
         let keys: Vec<ArrayRef> = (self.key().iter())
             .map(|name| rows.column_by_name(name).expect("a key is of the table"))
             .cloned()
@@ -300,7 +303,9 @@ impl TableRows {
                 None => self.change_together(&keys, Some(&rows), token).await?,
             };
             if let Some(replaced) = replaced {
-                context.wrote(&table);
+                if self.written.wrote(given_rows) {
+                    context.wrote(&table);
+                }
                 return Ok(replaced);
             }
         }

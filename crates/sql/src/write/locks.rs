@@ -31,11 +31,11 @@ use crate::error::SqlError;
 use crate::text::statement::Statement;
 use crate::write::references::{Affected, Effect};
 use datafusion::sql::sqlparser::ast::ObjectName;
+use eris_atomics::{ExclusiveWrite, SharedWrite, WriteLock};
 use eris_home::HomeError;
 use std::any::Any;
 use std::ops::Deref;
 use std::sync::Arc;
-use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 
 /// A table to which rows may be written: it stays what its name leads to meanwhile.
 pub(crate) struct Writable {
@@ -46,8 +46,8 @@ pub(crate) struct Writable {
 
 /// A lock that is held until this is dropped.
 enum Held {
-    Shared { _guard: OwnedRwLockReadGuard<()> },
-    Alone { _guard: OwnedRwLockWriteGuard<()> },
+    Shared { _guard: SharedWrite },
+    Alone { _guard: ExclusiveWrite },
 }
 
 impl Writable {
@@ -77,7 +77,7 @@ impl Deref for Writable {
 /// A table that nobody else writes to, changes or drops.
 pub(crate) struct Exclusive {
     pub table: Arc<Table>,
-    _alone: OwnedRwLockWriteGuard<()>,
+    _alone: ExclusiveWrite,
 }
 
 /// Lets go of tables that were dropped or replaced.
@@ -86,7 +86,7 @@ pub(crate) async fn retire_all(old: Vec<Exclusive>) -> Result<(), SqlError> {
 }
 
 /// A table's lock, and whether it is needed alone.
-type Lock = (Arc<RwLock<()>>, bool);
+type Lock = (Arc<WriteLock>, bool);
 
 /// Whether a table may be written or changed. One of a database that is open for reading only may not, unless it ends
 /// with the session. While the database is being opened all may be.
@@ -122,7 +122,7 @@ fn locks_of(
 
 /// The locks that a statement shares which takes no keys away, in the order in which they are taken.
 #[derive(Debug)]
-pub(crate) struct SharedLocks(Vec<Arc<RwLock<()>>>);
+pub(crate) struct SharedLocks(Vec<Arc<WriteLock>>);
 
 impl SharedLocks {
     /// Of a statement that writes rows of a table. `None`: it needs a lock alone.
@@ -143,10 +143,7 @@ impl SharedLocks {
     pub async fn hold(&self) -> Arc<dyn Any + Send + Sync> {
         let mut held = Vec::with_capacity(self.0.len());
         for lock in &self.0 {
-            held.push(match Arc::clone(lock).try_read_owned() {
-                Ok(shared) => shared,
-                Err(_) => Arc::clone(lock).read_owned().await,
-            });
+            held.push(lock.share().await);
         }
         Arc::new(held)
     }
@@ -173,13 +170,12 @@ pub(crate) async fn writable(
         let locks = locks_of(context, &table, &affected)?;
         let mut held = Vec::with_capacity(locks.len());
         for (lock, alone) in &locks {
-            let lock = Arc::clone(lock);
             held.push(match alone {
                 true => Held::Alone {
-                    _guard: lock.write_owned().await,
+                    _guard: lock.alone().await,
                 },
                 false => Held::Shared {
-                    _guard: lock.read_owned().await,
+                    _guard: lock.share().await,
                 },
             });
         }
@@ -220,7 +216,7 @@ pub(crate) async fn exclusive(
         let found = in_order()?;
         let mut alone = Vec::with_capacity(found.len());
         for table in &found {
-            alone.push(Arc::clone(&table.lock).write_owned().await);
+            alone.push(table.lock.alone().await);
         }
         let tables = in_order()?;
         let same = tables.len() == found.len()

@@ -28,6 +28,7 @@ mod references;
 mod reopened;
 mod sequences;
 mod session;
+mod short_locks;
 mod short_writes;
 mod temporary;
 mod types;

@@ -9,7 +9,7 @@ use super::program::{Program, excluded, parameter};
 use super::syntax::{column_name, split};
 use super::{CellSource, Conflict, Write, WriteAction};
 use crate::catalog::Table;
-use crate::context::StatementContext;
+use crate::context::{FewRows, StatementContext};
 use crate::statements::dml;
 use crate::statements::insert;
 use crate::system::functions::session_state;
@@ -33,7 +33,6 @@ use eris_syntax::expressions_mut;
 use std::borrow::Cow;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
 
 /// The write that a statement is. The values of parameters are those of the first execution.
 ///
@@ -107,7 +106,7 @@ pub(in super::super) async fn compile(
         table,
         locks,
         tag,
-        executions: AtomicU32::new(0),
+        written_rows: FewRows::default(),
     })
 }
 

@@ -1,5 +1,5 @@
-//! The right to change rows of a data object: shared by changes of single rows, which their owners order, or one
-//! statement's alone.
+//! The right to change something: shared by those who disturb nobody, as changes of single rows, or one statement's
+//! alone.
 //!
 //! ```text
 //! share   open? ── yes ─▶ one is more in it ─▶ … ─▶ one is less          no lock
@@ -8,24 +8,26 @@
 //! ```
 //!
 //! The queue is served in the order in which they came. Whoever is first in it and wants to be alone closes, so that
-//! nobody passes it by. The queue's own lock is a mutex inside; those who find it open do not come near it.
+//! nobody passes it by. The queue has a mutex inside, which counts as a lock; those who find it open do not come near
+//! it.
 
-use eris_atomics::Sharers;
+use crate::Sharers;
+use crate::lock::count;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 
-/// The right to change rows.
+/// The right to change something.
 #[derive(Debug, Default)]
-pub(crate) struct WriteLock {
+pub struct WriteLock {
     sharers: Sharers,
     queue: Arc<RwLock<()>>,
 }
 
 /// A share of the right, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct SharedWrite {
+pub struct SharedWrite {
     lock: Arc<WriteLock>,
     /// Of who came through the queue.
     queued: Option<OwnedRwLockReadGuard<()>>,
@@ -33,7 +35,7 @@ pub(crate) struct SharedWrite {
 
 /// The right of one alone, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct ExclusiveWrite {
+pub struct ExclusiveWrite {
     lock: Arc<WriteLock>,
     #[expect(dead_code, reason = "held until it is dropped")]
     queued: OwnedRwLockWriteGuard<()>,
@@ -53,6 +55,7 @@ impl WriteLock {
         if let Some(shared) = self.try_share() {
             return shared;
         }
+        count();
         SharedWrite {
             queued: Some(Arc::clone(&self.queue).read_owned().await),
             lock: Arc::clone(self),
@@ -61,6 +64,7 @@ impl WriteLock {
 
     /// Waits for the right alone.
     pub async fn alone(self: &Arc<Self>) -> ExclusiveWrite {
+        count();
         let queued = Arc::clone(&self.queue).write_owned().await;
         self.sharers.close();
         // Made before it waits: whoever gives up opens it again.
