@@ -2,7 +2,7 @@
 
 use crate::group::{Batch, Group};
 use crate::handler::{Handler, Panicked, Slice, Sliced};
-use crate::tasks::{Next, Tasks};
+use crate::tasks::{Next, OWN_TURN, Tasks};
 use crate::{AeuContext, TaskId};
 use eris_numa::{AeuPlace, Topology};
 use eris_route::{
@@ -245,7 +245,7 @@ impl<H: Handler> Aeu<H> {
 
     /// Queues a task from outside a handler: what an AEU should do before the first command comes.
     pub fn spawn(&mut self, rank: Rank, task: H::Task) -> TaskId {
-        self.own.tasks.insert(rank, task)
+        self.own.tasks.insert(rank, OWN_TURN, task)
     }
 
     /// The handler.

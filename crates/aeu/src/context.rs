@@ -1,7 +1,7 @@
 //! What a handler may do: the evidence that it runs on its AEU.
 
 use crate::TaskId;
-use crate::tasks::Tasks;
+use crate::tasks::{OWN_TURN, Tasks};
 use eris_numa::{AeuPlace, Topology};
 use eris_route::{Endpoint, Header, Outgoing, Rank};
 use eris_telemetry::{AeuCounters, RANKS};
@@ -108,13 +108,19 @@ impl<T, P> AeuContext<'_, T, P> {
 
     /// Queues a new task. It inherits the rank of the work in hand.
     pub fn spawn(&mut self, task: T) -> TaskId {
-        self.tasks.insert(self.rank, task)
+        self.tasks.insert(self.rank, OWN_TURN, task)
     }
 
     /// Queues a new task with a rank of its own. A task that makes many commands of a rank must itself be ranked below
     /// it: it is then put off while they find no room, instead of piling them up here.
     pub fn spawn_at(&mut self, rank: Rank, task: T) -> TaskId {
-        self.tasks.insert(rank, task)
+        self.tasks.insert(rank, OWN_TURN, task)
+    }
+
+    /// The same of a task that shares its turn with those of the same number: with all others they take turns as one
+    /// task. 0: it has a turn of its own.
+    pub fn spawn_in_turn(&mut self, rank: Rank, turn: u64, task: T) -> TaskId {
+        self.tasks.insert(rank, turn, task)
     }
 
     /// Queues a suspended task again. False if there is no such task. Harmless if it is queued or rests; if it is

@@ -1,4 +1,13 @@
 //! The tasks of one AEU: a slab with generations, and a queue.
+//!
+//! ```text
+//! queue    a1 │ b1 │ m │ c1       one slice each, in turns
+//!          a2   b2                tasks of the same turn wait until the one before them has run
+//!          a3
+//! ```
+//!
+//! *Turns.* Tasks that name the same turn have one place in the queue, however many they are. So a statement of twenty
+//! scans gets as much of a core as one of a single scan. A task that names none has a place of its own.
 
 use eris_route::Rank;
 use std::collections::VecDeque;
@@ -53,16 +62,25 @@ pub(crate) enum Next {
 struct TaskSlot<T> {
     generation: u32,
     rank: Rank,
+    turn: u64,
     state: TaskState,
     /// `None` while the task runs, and in a vacant slot.
     task: Option<T>,
     vacant: bool,
 }
 
+/// The turn of a task that shares it with no other one.
+pub(crate) const OWN_TURN: u64 = 0;
+
+/// The turn that tasks share. Those of other ranks take others, so that none is put off for them.
+type Turn = (u64, Rank);
+
 pub(crate) struct Tasks<T> {
     slots: Vec<TaskSlot<T>>,
     vacant: Vec<u32>,
     queue: VecDeque<TaskId>,
+    /// Of each turn with a task in the queue, those that wait for it. As few as statements: a search is quick.
+    waiting: Vec<(Turn, VecDeque<TaskId>)>,
     /// Few, if any.
     resting: Vec<(Instant, TaskId)>,
     len: usize,
@@ -74,6 +92,7 @@ impl<T> Tasks<T> {
             slots: Vec::new(),
             vacant: Vec::new(),
             queue: VecDeque::new(),
+            waiting: Vec::new(),
             resting: Vec::new(),
             len: 0,
         }
@@ -84,19 +103,20 @@ impl<T> Tasks<T> {
         self.len
     }
 
-    pub(crate) fn insert(&mut self, rank: Rank, task: T) -> TaskId {
+    pub(crate) fn insert(&mut self, rank: Rank, turn: u64, task: T) -> TaskId {
         let state = TaskState::Queued;
         let slot = match self.vacant.pop() {
             Some(slot) => {
                 let place = &mut self.slots[slot as usize];
-                (place.rank, place.state, place.task, place.vacant) =
-                    (rank, state, Some(task), false);
+                (place.rank, place.turn) = (rank, turn);
+                (place.state, place.task, place.vacant) = (state, Some(task), false);
                 slot
             }
             None => {
                 self.slots.push(TaskSlot {
                     generation: 0,
                     rank,
+                    turn,
                     state,
                     task: Some(task),
                     vacant: false,
@@ -109,8 +129,40 @@ impl<T> Tasks<T> {
             generation: self.slots[slot as usize].generation,
         };
         self.len += 1;
-        self.queue.push_back(id);
+        self.enqueue(id);
         id
+    }
+
+    /// Queues a task behind all others, or behind those of its turn.
+    fn enqueue(&mut self, id: TaskId) {
+        let slot = &self.slots[id.slot as usize];
+        if slot.turn != OWN_TURN {
+            let turn = (slot.turn, slot.rank);
+            match self.waiting_for(turn) {
+                Some(at) => return self.waiting[at].1.push_back(id),
+                None => self.waiting.push((turn, VecDeque::new())),
+            }
+        }
+        self.queue.push_back(id);
+    }
+
+    /// Where those are who wait for a turn, if one of it is in the queue.
+    fn waiting_for(&self, turn: Turn) -> Option<usize> {
+        self.waiting.iter().position(|(of, _)| *of == turn)
+    }
+
+    /// The task has left the queue: the next one of its turn gets in, behind all others.
+    fn left_queue(&mut self, id: TaskId) {
+        let slot = &self.slots[id.slot as usize];
+        if slot.turn == OWN_TURN {
+            return;
+        }
+        let at = self.waiting_for((slot.turn, slot.rank));
+        let at = at.expect("it was in the queue");
+        match self.waiting[at].1.pop_front() {
+            Some(next) => self.queue.push_back(next),
+            None => drop(self.waiting.swap_remove(at)),
+        }
     }
 
     fn slot(&mut self, id: TaskId) -> Option<&mut TaskSlot<T>> {
@@ -149,7 +201,7 @@ impl<T> Tasks<T> {
             TaskState::Running { resumed, .. } => *resumed = true,
             TaskState::Suspended => {
                 slot.state = TaskState::Queued;
-                self.queue.push_back(id);
+                self.enqueue(id);
             }
         }
         true
@@ -170,8 +222,18 @@ impl<T> Tasks<T> {
                 None
             }
             TaskState::Queued => {
+                let turn = (slot.turn, slot.rank);
                 // Its id in the queue would otherwise look like work to do.
-                self.queue.retain(|&queued| queued != id);
+                match self.queue.iter().position(|&queued| queued == id) {
+                    Some(at) => {
+                        self.queue.remove(at);
+                        self.left_queue(id);
+                    }
+                    None => {
+                        let at = self.waiting_for(turn).expect("it waits");
+                        self.waiting[at].1.retain(|&waits| waits != id);
+                    }
+                }
                 self.remove(id)
             }
             TaskState::Resting => {
@@ -193,9 +255,10 @@ impl<T> Tasks<T> {
     }
 
     fn end_rests_of(&mut self, ends: impl Fn(Instant, TaskId) -> bool) {
-        for (_, id) in self.resting.extract_if(.., |(until, id)| ends(*until, *id)) {
+        let ended = self.resting.extract_if(.., |(until, id)| ends(*until, *id));
+        for (_, id) in ended.collect::<Vec<_>>() {
             self.slots[id.slot as usize].state = TaskState::Queued;
-            self.queue.push_back(id);
+            self.enqueue(id);
         }
     }
 
@@ -214,6 +277,7 @@ impl<T> Tasks<T> {
     pub(crate) fn start(&mut self, lowest: Rank) -> Option<(TaskId, Rank, T)> {
         let at = self.position(lowest)?;
         let id = self.queue.remove(at)?;
+        self.left_queue(id);
         let slot = self.slot(id)?;
         slot.state = TaskState::Running {
             resumed: false,
@@ -242,7 +306,7 @@ impl<T> Tasks<T> {
             Next::Suspend if !resumed => slot.state = TaskState::Suspended,
             Next::Queue | Next::Suspend => {
                 slot.state = TaskState::Queued;
-                self.queue.push_back(id);
+                self.enqueue(id);
             }
         }
         None
@@ -267,10 +331,10 @@ mod tests {
     #[test]
     fn an_id_outlives_its_task_without_naming_the_next() {
         let mut tasks = Tasks::new();
-        let first = tasks.insert(Rank::Client, "first");
+        let first = tasks.insert(Rank::Client, 0, "first");
         assert_eq!(tasks.cancel(first), Some("first"));
         assert!(tasks.start(Rank::Client).is_none(), "not even queued");
-        let second = tasks.insert(Rank::Client, "second");
+        let second = tasks.insert(Rank::Client, 0, "second");
         assert_eq!(first.slot, second.slot);
         assert_ne!(first, second);
         assert_eq!(tasks.get(first), None);
@@ -285,7 +349,10 @@ mod tests {
     #[test]
     fn a_queued_task_can_be_taken_out_while_another_one_runs() {
         let mut tasks = Tasks::new();
-        let (first, second) = (tasks.insert(Rank::Client, 1), tasks.insert(Rank::Client, 2));
+        let (first, second) = (
+            tasks.insert(Rank::Client, 0, 1),
+            tasks.insert(Rank::Client, 0, 2),
+        );
         let (running, _, task) = tasks.start(Rank::Client).unwrap();
         assert_eq!((running, tasks.take_out(first)), (first, None));
         let out = tasks.take_out(second).unwrap();
@@ -301,7 +368,7 @@ mod tests {
     #[test]
     fn a_resume_during_the_slice_is_not_lost() {
         let mut tasks = Tasks::new();
-        let id = tasks.insert(Rank::Client, ());
+        let id = tasks.insert(Rank::Client, 0, ());
         let (running, _, task) = tasks.start(Rank::Client).unwrap();
         assert_eq!(running, id);
         assert!(tasks.resume(id));
@@ -315,7 +382,7 @@ mod tests {
         let now = Instant::now();
         let later = now + std::time::Duration::from_secs(1);
         for until in [later, now] {
-            let id = tasks.insert(Rank::Client, until);
+            let id = tasks.insert(Rank::Client, 0, until);
             let (_, _, task) = tasks.start(Rank::Client).unwrap();
             assert_eq!(tasks.put_back(id, task, Next::Rest(until)), None);
             assert!(tasks.resume(id), "which does not wake it");
@@ -341,7 +408,7 @@ mod tests {
     #[test]
     fn a_task_that_cancels_itself_ends_after_the_slice() {
         let mut tasks = Tasks::new();
-        let id = tasks.insert(Rank::Client, 5);
+        let id = tasks.insert(Rank::Client, 0, 5);
         let (_, _, task) = tasks.start(Rank::Client).unwrap();
         assert_eq!(tasks.cancel(id), None);
         assert_eq!(tasks.put_back(id, task, Next::Queue), Some(5));
@@ -352,8 +419,8 @@ mod tests {
     #[test]
     fn tasks_take_turns_and_low_ranks_can_be_put_off() {
         let mut tasks = Tasks::new();
-        let low = tasks.insert(Rank::Client, 'l');
-        let high = tasks.insert(Rank::Reply, 'h');
+        let low = tasks.insert(Rank::Client, 0, 'l');
+        let high = tasks.insert(Rank::Reply, 0, 'h');
         for _ in 0..2 {
             let (id, rank, task) = tasks.start(Rank::Scan).unwrap();
             assert_eq!((id, rank), (high, Rank::Reply));
@@ -362,5 +429,55 @@ mod tests {
         assert_eq!(tasks.start(Rank::Client).unwrap().0, low);
         assert_eq!(tasks.start(Rank::Client).unwrap().0, high);
         assert!(tasks.start(Rank::Client).is_none());
+    }
+    #[test]
+    fn tasks_of_one_turn_share_a_place() {
+        let mut tasks = Tasks::new();
+        for task in ["a1", "a2", "a3"] {
+            tasks.insert(Rank::Scan, 1, task);
+        }
+        tasks.insert(Rank::Scan, 2, "b1");
+        tasks.insert(Rank::Scan, 0, "m");
+        let mut order = Vec::new();
+        for _ in 0..9 {
+            let (id, _, task) = tasks.start(Rank::Scan).unwrap();
+            order.push(task);
+            tasks.put_back(id, task, Next::Queue);
+        }
+        order.sort_unstable();
+        assert_eq!(order, ["a1", "a2", "a3", "b1", "b1", "b1", "m", "m", "m"]);
+    }
+
+    #[test]
+    fn the_others_of_a_turn_go_on_when_one_ends_waits_or_is_cancelled() {
+        let mut tasks = Tasks::new();
+        let insert = |tasks: &mut Tasks<u8>, number| tasks.insert(Rank::Scan, 1, number);
+        let all: Vec<TaskId> = (0..5).map(|number| insert(&mut tasks, number)).collect();
+        // The first is in the queue, the third waits for it.
+        assert_eq!(tasks.cancel(all[2]), Some(2));
+        assert_eq!(tasks.cancel(all[0]), Some(0));
+        let (id, _, task) = tasks.start(Rank::Scan).unwrap();
+        assert_eq!(task, 1);
+        tasks.put_back(id, task, Next::Suspend);
+        let (id, _, task) = tasks.start(Rank::Scan).unwrap();
+        assert_eq!(task, 3);
+        tasks.remove(id);
+        let (id, _, task) = tasks.start(Rank::Scan).unwrap();
+        assert_eq!((task, tasks.has_queued(Rank::Scan)), (4, false));
+        assert!(tasks.waiting.is_empty());
+        tasks.put_back(id, task, Next::Queue);
+        assert!(tasks.resume(all[1]));
+        assert_eq!(tasks.start(Rank::Scan).unwrap().2, 4);
+        assert_eq!(tasks.start(Rank::Scan).unwrap().2, 1);
+        assert!(tasks.start(Rank::Scan).is_none() && tasks.waiting.is_empty());
+    }
+
+    #[test]
+    fn a_higher_rank_does_not_wait_for_a_lower_one_of_its_turn() {
+        let mut tasks = Tasks::new();
+        tasks.insert(Rank::Scan, 1, 's');
+        tasks.insert(Rank::Reply, 1, 'r');
+        assert_eq!(tasks.start(Rank::Reply).unwrap().2, 'r');
+        assert_eq!(tasks.start(Rank::Scan).unwrap().2, 's');
     }
 }

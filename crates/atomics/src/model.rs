@@ -383,30 +383,67 @@ fn a_latch_goes_from_slot_to_slot() {
     });
 }
 
-/// Two show one after the other in one place, and one looks: what was shown last is there in the end, and nobody sees
-/// anything older after something newer.
+/// One shows three things in one place, and two look: what was shown last is there in the end, and nobody sees anything
+/// older after something newer.
 #[test]
 fn what_is_shown_while_somebody_looks() {
-    check(3, || {
+    check(2, || {
         let shown = Arc::new(Shown::new(1));
         shown.show(0, Arc::new(0));
-        let shows = {
-            let shown = shown.clone();
-            thread::spawn(move || (1..=3).for_each(|number| shown.show(0, Arc::new(number))))
-        };
-        let looks = {
-            let shown = shown.clone();
+        let look = |shown: Arc<Shown<u64>>| {
             thread::spawn(move || {
-                let mut newest = 0;
-                for _ in 0..2 {
-                    let seen = *shown.all()[0];
-                    assert!(seen >= newest, "{seen} after {newest}");
-                    newest = seen;
+                let first = *shown.all()[0];
+                let second = *shown.all()[0];
+                assert!(second >= first, "{second} after {first}");
+            })
+        };
+        let looks = [look(shown.clone()), look(shown.clone())];
+        (1..=3).for_each(|number| shown.show(0, Arc::new(number)));
+        looks.into_iter().for_each(|looks| looks.join().unwrap());
+        assert_eq!(*shown.all()[0], 3);
+    });
+}
+
+/// Two take the one place, show themselves there, and leave it. Each is there for who looks while he has it.
+#[test]
+fn a_place_that_two_take() {
+    check(3, || {
+        let shown = Arc::new(Shown::new(1));
+        let take = |shown: Arc<Shown<u64>>, own: u64| {
+            thread::spawn(move || {
+                if let Some(place) = shown.take(0..1, &Arc::new(own)) {
+                    let seen = shown.all();
+                    assert_eq!(*seen[0], own, "whose place it is");
+                    shown.leave(place);
                 }
             })
         };
-        shows.join().unwrap();
-        looks.join().unwrap();
+        let taken = [take(shown.clone(), 1), take(shown.clone(), 2)];
+        taken.into_iter().for_each(|taken| taken.join().unwrap());
+        assert!(shown.take(0..1, &Arc::new(3)).is_some(), "nobody has it");
         assert_eq!(*shown.all()[0], 3);
+    });
+}
+
+/// One ends: it is shown among the recent ones, and then says so. Who looks at those that run first finds it.
+#[test]
+fn who_ends_is_shown_at_one_place_at_least() {
+    check(3, || {
+        let (running, recent) = (Shown::new(1), Shown::new(1));
+        let state = Arc::new((running, recent, AtomicU64::new(0)));
+        let place = state.0.take(0..1, &Arc::new(7u64)).unwrap();
+        let ends = {
+            let state = state.clone();
+            thread::spawn(move || {
+                let (running, recent, has_ended) = &*state;
+                recent.show(0, Arc::new(7));
+                has_ended.store(1, SeqCst);
+                running.leave(place);
+            })
+        };
+        let (running, recent, has_ended) = &*state;
+        let runs = !running.all().is_empty() && has_ended.load(SeqCst) == 0;
+        assert!(runs || !recent.all().is_empty(), "it is nowhere");
+        ends.join().unwrap();
     });
 }

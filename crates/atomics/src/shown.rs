@@ -22,6 +22,7 @@ use crate::sync::{
 };
 use crossbeam_utils::CachePadded;
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Places in which something is shown.
@@ -32,8 +33,11 @@ pub struct Shown<T> {
 }
 
 struct Place<T> {
+    /// Written by who has the place, or shows something there, and by who looks. Each exchange acquires and releases:
+    /// it hands over what the reference leads to.
     shown: AtomicCell<Option<Arc<T>>>,
-    /// Whether it belongs to who has taken it. What is shown there stays when he leaves.
+    /// Whether it belongs to who has taken it. What is shown there stays when he leaves. Set by who takes it (acquire)
+    /// and cleared by him (release): so his exchanges come before those of the next one.
     is_taken: AtomicBool,
 }
 
@@ -54,18 +58,18 @@ impl<T> Shown<T> {
         }
     }
 
-    /// Takes a place, the first that is free from this one on, and shows something there. The number of the place.
-    /// `None`: none is free.
-    pub fn take(&self, first: usize, shown: &Arc<T>) -> Option<usize> {
-        let all = self.places.len();
-        let found = (first..first + all).map(|place| place % all);
-        let mut free = found.filter(|place| {
-            let is_taken = &self.places[*place].is_taken;
-            !is_taken.load(Relaxed)
-                && is_taken
-                    .compare_exchange(false, true, Acquire, Relaxed)
-                    .is_ok()
-        });
+    /// Takes one of these places, modulo their number, and shows something there. The number of the place. `None`: none
+    /// of them is free.
+    pub fn take(&self, places: Range<usize>, shown: &Arc<T>) -> Option<usize> {
+        let mut free = places
+            .map(|place| place % self.places.len())
+            .filter(|place| {
+                let is_taken = &self.places[*place].is_taken;
+                !is_taken.load(Relaxed)
+                    && is_taken
+                        .compare_exchange(false, true, Acquire, Relaxed)
+                        .is_ok()
+            });
         let place = free.next()?;
         self.show(place, Arc::clone(shown));
         Some(place)
@@ -76,7 +80,8 @@ impl<T> Shown<T> {
         self.places[place].is_taken.store(false, Release);
     }
 
-    /// Shows something in this place, modulo their number, instead of what was shown there.
+    /// Shows something in this place, modulo their number, instead of what was shown there. Of several who do so at a
+    /// time, any may be the last.
     pub fn show(&self, place: usize, shown: Arc<T>) {
         let place = &self.places[place % self.places.len()];
         place.shown.swap(Some(shown));

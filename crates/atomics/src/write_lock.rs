@@ -4,17 +4,18 @@
 //! ```text
 //! share   open? ── yes ─▶ one is more in it ─▶ … ─▶ one is less          no lock
 //!               └─ no ──▶ waits in the queue, as one of those who share
-//! alone   waits in the queue ─▶ closes ─▶ waits for those who are in it ─▶ … ─▶ opens
+//! alone   says so ─▶ waits in the queue ─▶ closes ─▶ waits for those who are in it ─▶ … ─▶ opens
 //! ```
 //!
-//! The queue is served in the order in which they came. Whoever is first in it and wants to be alone closes, so that
-//! nobody passes it by. The queue has a mutex inside, which counts as a lock; those who find it open do not come near
-//! it.
+//! The queue is served in the order in which they came. As soon as somebody waits who wants to be alone, those who
+//! share go through the queue, too: so nobody passes him by. The queue has a mutex inside, which counts as a lock.
+//! Those who find it open do not come near it.
 
 use crate::Sharers;
 use crate::lock::count;
 use std::future::poll_fn;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::task::Poll;
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 
@@ -22,6 +23,9 @@ use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 #[derive(Debug, Default)]
 pub struct WriteLock {
     sharers: Sharers,
+    /// How many want to be alone, or are. Written by them; read by who shares. Relaxed: who reads too late comes in
+    /// before them, and they wait for him as for all who are in it.
+    alone: AtomicU64,
     queue: Arc<RwLock<()>>,
 }
 
@@ -36,15 +40,25 @@ pub struct SharedWrite {
 /// The right of one alone, until it is dropped.
 #[derive(Debug)]
 pub struct ExclusiveWrite {
-    lock: Arc<WriteLock>,
-    #[expect(dead_code, reason = "held until it is dropped")]
-    queued: OwnedRwLockWriteGuard<()>,
+    // Dropped in this order: it is open before the next in the queue has its turn.
+    _closed: Closed,
+    _queued: OwnedRwLockWriteGuard<()>,
+    _announced: Announced,
 }
+
+/// That somebody wants to be alone.
+#[derive(Debug)]
+struct Announced(Arc<WriteLock>);
+
+/// That nobody comes in.
+#[derive(Debug)]
+struct Closed(Arc<WriteLock>);
 
 impl WriteLock {
     /// A share of the right, if nobody has it alone.
     pub fn try_share(self: &Arc<Self>) -> Option<SharedWrite> {
-        self.sharers.try_enter().then(|| SharedWrite {
+        let is_free = self.alone.load(Relaxed) == 0 && self.sharers.try_enter();
+        is_free.then(|| SharedWrite {
             lock: Arc::clone(self),
             queued: None,
         })
@@ -65,12 +79,15 @@ impl WriteLock {
     /// Waits for the right alone.
     pub async fn alone(self: &Arc<Self>) -> ExclusiveWrite {
         count();
+        // Whoever gives up while he waits takes back what he has said, and opens it again.
+        self.alone.fetch_add(1, Relaxed);
+        let announced = Announced(Arc::clone(self));
         let queued = Arc::clone(&self.queue).write_owned().await;
         self.sharers.close();
-        // Made before it waits: whoever gives up opens it again.
         let alone = ExclusiveWrite {
-            lock: Arc::clone(self),
-            queued,
+            _closed: Closed(Arc::clone(self)),
+            _queued: queued,
+            _announced: announced,
         };
         poll_fn(|cx| match self.sharers.poll_empty(cx.waker()) {
             true => Poll::Ready(()),
@@ -89,10 +106,15 @@ impl Drop for SharedWrite {
     }
 }
 
-impl Drop for ExclusiveWrite {
+impl Drop for Announced {
     fn drop(&mut self) {
-        // Before the next in the queue has its turn.
-        self.lock.sharers.open();
+        self.0.alone.fetch_sub(1, Relaxed);
+    }
+}
+
+impl Drop for Closed {
+    fn drop(&mut self) {
+        self.0.sharers.open();
     }
 }
 
@@ -100,6 +122,22 @@ impl Drop for ExclusiveWrite {
 mod tests {
     use super::*;
     use futures::FutureExt;
+
+    #[test]
+    fn nobody_passes_by_one_who_waits_in_the_queue() {
+        let lock = Arc::new(WriteLock::default());
+        let first = lock.alone().now_or_never().unwrap();
+        let mut shares = Box::pin(lock.share());
+        assert!(shares.as_mut().now_or_never().is_none());
+        let mut second = Box::pin(lock.alone());
+        assert!(second.as_mut().now_or_never().is_none());
+        drop(first);
+        let shared = shares.now_or_never().unwrap();
+        assert!(lock.try_share().is_none(), "it came later than the second");
+        drop(shared);
+        assert!(second.now_or_never().is_some());
+        assert!(lock.try_share().is_some());
+    }
 
     #[test]
     fn one_alone_waits_for_those_who_share_and_lets_none_pass() {

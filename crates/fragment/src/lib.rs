@@ -78,6 +78,9 @@ pub struct ScanOptions {
     pub strategy: NumaStrategy,
     /// Whether chunks are worked on together with other fragments that are about to read them.
     pub sharing: bool,
+    /// The number of the statement that it is a part of: all fragments of a statement together get as much of a worker
+    /// as one fragment. 0: it is none's.
+    pub statement: u64,
 }
 
 impl Default for ScanOptions {
@@ -85,6 +88,7 @@ impl Default for ScanOptions {
         ScanOptions {
             strategy: NumaStrategy::Auto,
             sharing: true,
+            statement: 0,
         }
     }
 }

@@ -10,7 +10,7 @@
 use crate::Fragment;
 
 const MAGIC: [u8; 2] = *b"EF";
-const VERSION: u8 = 4;
+const VERSION: u8 = 5;
 
 /// Bytes that are not a fragment.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -210,13 +210,13 @@ fn another_version_is_named() {
         options: ScanOptions::default(),
     };
     let mut bytes = fragment.to_bytes();
-    assert_eq!(&bytes[..3], b"EF\x04");
+    assert_eq!(&bytes[..3], b"EF\x05");
     bytes[2] = 9;
     let error = Fragment::from_bytes(&bytes).unwrap_err();
     assert_eq!(error, WireError::Version(9));
     assert_eq!(
         error.to_string(),
-        "fragment of wire version 9, this build reads version 4"
+        "fragment of wire version 9, this build reads version 5"
     );
     assert_eq!(
         Fragment::from_bytes(b"GIF89a"),

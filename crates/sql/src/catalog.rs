@@ -24,6 +24,7 @@ pub(crate) mod script;
 mod sequence;
 mod table;
 mod view;
+mod written_rows;
 
 pub(crate) use balancing::TableBalancing;
 pub(crate) use data::{DataSource, StoredObjects};

@@ -8,7 +8,6 @@
 //!
 //! It does nothing: what plans, writes or answers takes it as an argument, and lies above it.
 
-mod few_rows;
 mod frames;
 mod lookup;
 mod macros;
@@ -17,7 +16,6 @@ mod services;
 mod session_data;
 mod variables;
 
-pub(crate) use few_rows::FewRows;
 pub use frames::Frames;
 pub(crate) use lookup::no_schema_hint;
 pub(crate) use opening::Opening;
@@ -30,6 +28,7 @@ use crate::error::SqlError;
 use crate::maintenance::recoding::Recodings;
 use crate::running::queries::Query;
 use datafusion::execution::context::SessionState;
+use eris_fragment::ScanOptions;
 use eris_home::{HeldSnapshot, Home, Newest};
 use std::fmt;
 use std::sync::Arc;
@@ -84,11 +83,19 @@ impl StatementContext {
     /// For a statement of this session that begins now.
     pub fn of_session(&self, session: &Arc<SessionData>) -> Self {
         let variables = session.variables();
+        // Named one by one: what all sessions share is counted by all of them.
         StatementContext {
+            home: Arc::clone(&self.home),
+            catalog: Arc::clone(&self.catalog),
+            services: Arc::clone(&self.services),
+            recodings: Arc::clone(&self.recodings),
             session: Arc::clone(session),
             current_schema: variables.schema.as_str().into(),
             variables,
-            ..self.clone()
+            query: None,
+            newest: self.newest,
+            opening: self.opening.clone(),
+            frames: None,
         }
     }
 
@@ -195,6 +202,12 @@ impl StatementContext {
         self.query.as_ref()
     }
 
+    /// How its fragments are executed.
+    pub fn scan_options(&self) -> ScanOptions {
+        let statement = self.query.as_ref().map_or(0, |query| query.id);
+        self.variables.scan_options(statement)
+    }
+
     /// The statement has taken numbers of a sequence: it [waits](Self::settle_numbers) before it shows them.
     pub fn took_numbers(&self) {
         if let Some(query) = &self.query {
@@ -222,9 +235,17 @@ impl StatementContext {
         &self.services.state
     }
 
-    /// Rows of a table have come or gone: what is stored by the order of others, or others by its order, may have to be
+    /// So few rows of a table have come or gone that to [look](Self::look_at) at it would take longer. Once in a
+    /// thousand rows, this looks.
+    pub fn wrote(&self, table: &Arc<Table>, rows: u64) {
+        if table.data.written.add(rows) {
+            self.look_at(table);
+        }
+    }
+
+    /// A table is no longer what it was: what is stored by the order of others, or others by its order, may have to be
     /// stored anew.
-    pub fn wrote(&self, table: &Arc<Table>) {
+    pub fn look_at(&self, table: &Arc<Table>) {
         if self.variables.key_recoding {
             self.recodings.wrote(table, &self.catalog.contents());
         }

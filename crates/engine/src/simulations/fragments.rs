@@ -128,6 +128,7 @@ impl Client {
             options: ScanOptions {
                 strategy: strategies[self.random.below(3)],
                 sharing: !self.random.one_in(4),
+                statement: self.random.below(3) as u64,
             },
         })
     }

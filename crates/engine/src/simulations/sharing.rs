@@ -78,7 +78,12 @@ fn schema() -> Arc<Schema> {
 }
 
 /// All rows whose wide value is not negative: about half, and no zone map knows which.
-fn fragment(engine: &Engine, object: ObjectId, output: Output, sharing: bool) -> Arc<Fragment> {
+fn fragment(
+    engine: &Engine,
+    object: ObjectId,
+    output: Output,
+    options: ScanOptions,
+) -> Arc<Fragment> {
     let zero = Scalar {
         data_type: Type::Int64,
         value: Value::Integer(0),
@@ -97,11 +102,27 @@ fn fragment(engine: &Engine, object: ObjectId, output: Output, sharing: bool) ->
         probes: Vec::new(),
         lookups: Vec::new(),
         output,
-        options: ScanOptions {
-            sharing,
-            ..ScanOptions::default()
-        },
+        options,
     })
+}
+
+/// How many rows there are.
+fn count() -> Output {
+    let count = Aggregate {
+        function: AggregateFunction::Count,
+        input: None,
+        filter: None,
+        state: Type::Int64,
+    };
+    Output::Groups {
+        keys: Vec::new(),
+        aggregates: vec![count],
+    }
+}
+
+/// Chunks that a fragment has worked on.
+fn chunks(report: &dyn Fn() -> FragmentReport) -> u64 {
+    report().workers.iter().map(|worker| worker.chunks).sum()
 }
 
 async fn early_and_late(
@@ -111,23 +132,14 @@ async fn early_and_late(
     seen: Rc<RefCell<Delivered>>,
 ) {
     fill(&engine, object).await.unwrap();
-    let count = Aggregate {
-        function: AggregateFunction::Count,
-        input: None,
-        filter: None,
-        state: Type::Int64,
-    };
-    let count = Output::Groups {
-        keys: Vec::new(),
-        aggregates: vec![count],
+    let options = ScanOptions {
+        sharing,
+        ..ScanOptions::default()
     };
     let mut early = engine
-        .execute(fragment(&engine, object, count, sharing), 1)
+        .execute(fragment(&engine, object, count(), options), 1)
         .unwrap();
     let early_report = early.report.clone();
-    let chunks = |report: &dyn Fn() -> FragmentReport| -> u64 {
-        report().workers.iter().map(|worker| worker.chunks).sum()
-    };
     while chunks(&*early_report) < CHUNKS / 3 {
         turn().await;
     }
@@ -136,7 +148,7 @@ async fn early_and_late(
         limit: None,
     };
     let mut late = engine
-        .execute(fragment(&engine, object, rows, sharing), 1)
+        .execute(fragment(&engine, object, rows, options), 1)
         .unwrap();
     let late_report = late.report.clone();
     seen.borrow_mut().began = chunks(&*early_report);
@@ -225,4 +237,44 @@ fn late_fragment(sharing: bool) -> Delivered {
     let (rows, sum) = all.fold((0, 0), |(rows, sum), row| (rows + 1, sum + row));
     assert_eq!((seen.rows, seen.sum), (rows, sum));
     seen
+}
+
+/// How many chunks six fragments on one data object have come through when one on another is done.
+fn chunks_beside(statements: [u64; 2]) -> u64 {
+    let mut simulated = Simulated::new(7, Topology::fake(1, 1), Faults::default());
+    let engine = simulated.engine.clone();
+    let objects = ["t", "u"].map(|name| engine.create(name, schema(), Partitioning::Size).unwrap());
+    let seen = Rc::new(RefCell::new(0));
+    let (client, told) = (engine.clone(), seen.clone());
+    simulated.client(async move {
+        for object in objects {
+            fill(&client, object).await.unwrap();
+        }
+        let execute = |object, statement| {
+            let options = ScanOptions {
+                sharing: false,
+                statement,
+                ..ScanOptions::default()
+            };
+            let fragment = fragment(&client, object, count(), options);
+            client.execute(fragment, 1).unwrap()
+        };
+        let many: Vec<_> = (0..6).map(|_| execute(objects[0], statements[0])).collect();
+        let one = execute(objects[1], statements[1]);
+        while chunks(&*one.report) < CHUNKS {
+            turn().await;
+        }
+        *told.borrow_mut() = many.iter().map(|run| chunks(&*run.report)).sum();
+    });
+    simulated.run();
+    *seen.borrow()
+}
+
+#[test]
+fn a_statement_of_many_fragments_gets_no_more_than_one_of_one() {
+    let others = chunks_beside([1, 2]);
+    assert!((CHUNKS - 2..=CHUNKS + 8).contains(&others), "{others}");
+    // As parts of none, each fragment is one.
+    let others = chunks_beside([0, 0]);
+    assert!(others >= 5 * CHUNKS, "{others}");
 }

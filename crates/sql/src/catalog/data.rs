@@ -1,5 +1,6 @@
 //! Data objects, and where they come from: a home makes new ones, or has kept those of a definition that was stored.
 
+use super::written_rows::WrittenRows;
 use crate::error::SqlError;
 use eris_home::{Home, HomeError, ObjectDefinition};
 use eris_types::ObjectId;
@@ -19,6 +20,7 @@ pub(crate) struct Data {
     runtime: Option<Handle>,
     /// Of one that was there before the database was opened: it stays if the opening fails.
     opened: Option<Arc<AtomicBool>>,
+    pub written: WrittenRows,
 }
 
 impl Data {
@@ -132,6 +134,7 @@ impl DataSource {
             home: Some(Arc::clone(&self.home)),
             runtime: Handle::try_current().ok(),
             opened,
+            written: WrittenRows::default(),
         }))
     }
 }

@@ -3,10 +3,11 @@
 use super::Variables;
 use crate::catalog::{Catalog, Sequence, TableOrView, retire};
 use arc_swap::ArcSwap;
+use eris_atomics::{Lock, LockGuard};
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use tokio::runtime::Handle;
 
 /// A session's number, variables and prepared statements. Clones of the session share it.
@@ -15,9 +16,9 @@ pub(crate) struct SessionData {
     pub id: u64,
     /// Replaced as a whole, so that a statement keeps what it began with.
     variables: ArcSwap<Variables>,
-    prepared: Mutex<BTreeMap<String, Arc<dyn NamedStatement>>>,
+    prepared: Lock<BTreeMap<String, Arc<dyn NamedStatement>>>,
     /// The last numbers that it has taken, each with its sequence.
-    taken: Mutex<Vec<(Weak<Sequence>, i64)>>,
+    taken: Lock<Vec<(Weak<Sequence>, i64)>>,
     /// Its temporary tables, once it has had some.
     temporary: OnceLock<Temporary>,
 }
@@ -67,8 +68,8 @@ impl SessionData {
         SessionData {
             id,
             variables: ArcSwap::from_pointee(variables),
-            prepared: Mutex::default(),
-            taken: Mutex::default(),
+            prepared: Lock::default(),
+            taken: Lock::default(),
             temporary: OnceLock::new(),
         }
     }
@@ -99,7 +100,7 @@ impl SessionData {
 
     /// Remembers a number that it has taken.
     pub fn took(&self, sequence: &Arc<Sequence>, number: i64) {
-        let mut taken = lock(&self.taken);
+        let mut taken = self.taken.lock();
         taken.retain(|(other, _)| other.strong_count() > 0);
         let mut known = taken.iter_mut();
         match known.find(|(other, _)| other.as_ptr() == Arc::as_ptr(sequence)) {
@@ -110,19 +111,14 @@ impl SessionData {
 
     /// The last number of a sequence that it has taken.
     pub fn last_taken(&self, sequence: &Arc<Sequence>) -> Option<i64> {
-        let taken = lock(&self.taken);
+        let taken = self.taken.lock();
         let mut known = taken.iter();
         let known = known.find(|(other, _)| other.as_ptr() == Arc::as_ptr(sequence));
         known.map(|(_, last)| *last)
     }
 
     /// The prepared statements by name.
-    pub fn prepared(&self) -> MutexGuard<'_, BTreeMap<String, Arc<dyn NamedStatement>>> {
-        lock(&self.prepared)
+    pub fn prepared(&self) -> LockGuard<'_, BTreeMap<String, Arc<dyn NamedStatement>>> {
+        self.prepared.lock()
     }
-}
-
-/// The value, also behind a panic: every change is complete or did not happen.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

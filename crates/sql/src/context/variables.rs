@@ -71,11 +71,12 @@ impl Variables {
         }
     }
 
-    /// How its fragments are executed.
-    pub fn scan_options(&self) -> ScanOptions {
+    /// How fragments of a statement with this number are executed.
+    pub fn scan_options(&self, statement: u64) -> ScanOptions {
         ScanOptions {
             strategy: self.numa_strategy,
             sharing: self.scan_sharing,
+            statement,
         }
     }
 

@@ -72,11 +72,10 @@ impl NameScope {
         let mut contents = context.catalog.contents();
         loop {
             let snapshot = context.hold();
-            let again = context.catalog.contents();
-            if Arc::ptr_eq(&contents, &again) {
+            if Arc::ptr_eq(&contents, &context.catalog.look()) {
                 return NameScope::on(contents, snapshot, context);
             }
-            contents = again;
+            contents = context.catalog.contents();
         }
     }
 
@@ -294,7 +293,7 @@ impl NameScope {
             statistics,
             executor,
             streams,
-            options: context.variables().scan_options(),
+            options: context.scan_options(),
             progress: progress.clone(),
             recodings: context.variables().key_recoding.then_some(recodings),
         })

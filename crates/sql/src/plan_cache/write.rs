@@ -30,7 +30,7 @@ pub(super) use operand::{Operand, values};
 use super::{Attempt, NotShort};
 use crate::cancel::CancelToken;
 use crate::catalog::{Contents, Table};
-use crate::context::{FewRows, StatementContext, Variables};
+use crate::context::{StatementContext, Variables};
 use crate::error::SqlError;
 use crate::running::outcome::Begun;
 use crate::write::locks::SharedLocks;
@@ -67,8 +67,6 @@ pub(super) struct Write {
     /// The row's owner can do all of it.
     is_at_home: bool,
     tag: &'static str,
-    /// What all sessions have written by it.
-    written_rows: FewRows,
 }
 
 #[derive(Debug)]
@@ -144,8 +142,7 @@ impl Write {
             Ok(written) => {
                 match written.rows {
                     0 => context.show_found().await?,
-                    rows if self.written_rows.wrote(rows) => context.wrote(&self.table),
-                    _ => {}
+                    rows => context.wrote(&self.table, rows),
                 }
                 Ok(Ok(self.begun(written)))
             }

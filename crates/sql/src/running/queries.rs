@@ -1,12 +1,13 @@
 //! Which statements run, and which did: what `eris.queries` shows, and where KILL finds them.
 //!
 //! ```text
-//! begins   a number ─▶ a place among those that run, mostly the session's own ─▶ shown there
-//! ends     how it ended, once ─▶ leaves its place ─▶ shown among the recent ones, instead of the oldest
+//! begins   a number ─▶ shown in a place among those that run, mostly the session's own
+//! ends     shown among the recent ones, instead of the oldest ─▶ says how it ended ─▶ leaves its place
 //! ```
 //!
 //! Neither takes a lock, for each short statement does both. An entry stays in its place until another statement takes
-//! it. So whoever looks asks it whether it has ended.
+//! it. So whoever looks asks it whether it has ended. Whoever sees that it has finds it among the recent ones, unless
+//! [`RECENT`] others have ended since.
 
 use crate::cancel::CancelToken;
 use crate::error::{Mistake, SqlError, SqlErrorKind};
@@ -24,20 +25,21 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// So many statements that have ended are remembered.
 const RECENT: usize = 200;
-/// So many run at a time without a lock.
+/// So many run at a time without a lock, and so many places are tried.
 const PLACES: usize = 256;
+const TRIED: usize = 8;
 /// So many characters of a statement are kept.
 const CHARACTERS: usize = 500;
 
 /// All statements of a database that run, and the last ones that ended.
 #[derive(Debug)]
 pub(crate) struct Queries {
-    /// The number of the newest statement. Relaxed, as the next: the numbers only have to be different.
+    /// The number of the newest statement. All count; relaxed, for the numbers only have to be different.
     newest: AtomicU64,
     running: Shown<Query>,
     /// Those that have found no place.
     beyond: Lock<BTreeMap<u64, Arc<Query>>>,
-    /// So many have ended.
+    /// So many have ended. All count; relaxed, for one after the other takes the next place among the recent ones.
     ended: AtomicU64,
     recent: Shown<Query>,
 }
@@ -70,6 +72,9 @@ pub(crate) struct Query {
     most_memory: AtomicU64,
     /// Whether it has taken numbers of sequences that nobody knows of yet.
     numbers: AtomicBool,
+    /// Whether somebody ends it. Who sets it goes on to do so; nobody else reads anything by it, so it is relaxed.
+    is_ending: AtomicBool,
+    /// Set behind everything else by who ends it, and read by who looks.
     end: OnceLock<End>,
 }
 
@@ -121,10 +126,12 @@ impl Queries {
             memory: AtomicU64::new(0),
             most_memory: AtomicU64::new(0),
             numbers: AtomicBool::new(false),
+            is_ending: AtomicBool::new(false),
             end: OnceLock::new(),
         });
         // A session that finds its place again finds its cache line again.
-        let place = self.running.take(session as usize % PLACES, &query);
+        let first = session as usize % PLACES;
+        let place = self.running.take(first..first + TRIED, &query);
         if place.is_none() {
             self.beyond.lock().insert(query.id, Arc::clone(&query));
         }
@@ -137,7 +144,7 @@ impl Queries {
 
     /// All of them, the oldest first.
     pub fn rows(&self) -> Vec<QueryRow> {
-        // Those that run first: one that ends meanwhile is among both, and none among neither.
+        // Those that run first: who has ended by then is among the recent ones already.
         let mut queries = self.running();
         queries.extend(self.recent.all());
         let by_id: BTreeMap<u64, Arc<Query>> =
@@ -238,14 +245,15 @@ impl Running {
             state,
             error,
         };
-        if self.query.end.set(end).is_err() {
+        if self.query.is_ending.swap(true, Ordering::Relaxed) {
             return;
         }
         let queries = &self.queries;
         let number = queries.ended.fetch_add(1, Ordering::Relaxed);
-        queries
-            .recent
-            .show(number as usize, Arc::clone(&self.query));
+        let recent = Arc::clone(&self.query);
+        queries.recent.show(number as usize, recent);
+        let set = self.query.end.set(end);
+        set.expect("one ends it");
         match self.place {
             Some(place) => queries.running.leave(place),
             None => drop(queries.beyond.lock().remove(&self.query.id)),
@@ -404,19 +412,39 @@ mod tests {
     }
 
     #[test]
-    fn who_looks_sees_each_once_while_they_begin_and_end() {
+    fn who_looks_misses_none_while_they_begin_and_end() {
         let queries = Arc::new(Queries::default());
         let stays = begin(&queries, "SELECT 'stays'");
+        // The newest that has begun, of each of two threads that are in each other's way.
+        let newest = [AtomicU64::new(0), AtomicU64::new(0)];
         std::thread::scope(|scope| {
-            for _ in 0..2 {
-                scope.spawn(|| (0..2_000).for_each(|_| begin(&queries, "SELECT 1").end(None)));
+            for newest in &newest {
+                scope.spawn(|| {
+                    for _ in 0..5_000 {
+                        let running = begin(&queries, "SELECT 1");
+                        newest.store(running.query.id, Ordering::Release);
+                        running.end(None);
+                    }
+                });
             }
             scope.spawn(|| {
-                for _ in 0..300 {
+                for _ in 0..500 {
+                    let known = newest
+                        .each_ref()
+                        .map(|newest| newest.load(Ordering::Acquire));
                     let rows = queries.rows();
-                    assert!(rows.is_sorted_by(|a, b| a.id < b.id));
-                    let found = rows.iter().find(|row| row.id == stays.query.id);
-                    assert_eq!(found.unwrap().state, "running");
+                    let states = |id| {
+                        rows.iter()
+                            .filter(move |row| row.id == id)
+                            .map(|row| row.state)
+                    };
+                    assert!(states(stays.query.id).eq(["running"]));
+                    // Others may have taken the place of an older one among the recent ones.
+                    let begun = queries.newest.load(Ordering::Relaxed);
+                    let oldest = begun.saturating_sub(RECENT as u64 / 2);
+                    for id in known.into_iter().filter(|id| *id > oldest.max(1)) {
+                        assert_eq!(states(id).count(), 1, "{id} of {known:?}");
+                    }
                 }
             });
         });

@@ -4,7 +4,7 @@ mod alone;
 
 use crate::cancel::{CancelToken, STATEMENT};
 use crate::catalog::{Contents, Table, TableOrView};
-use crate::context::{FewRows, StatementContext};
+use crate::context::StatementContext;
 use crate::error::{Mistake, SqlError};
 use crate::running::query::Task;
 use crate::session::database::Database;
@@ -80,7 +80,6 @@ pub struct TableRows {
     next: Option<CancelToken>,
     /// The contents of the catalogue in which it was last seen that the table is what its name leads to.
     seen: Weak<Contents>,
-    written: FewRows,
 }
 
 impl Session {
@@ -147,7 +146,6 @@ impl TableRows {
             rows,
             next: None,
             seen: Weak::new(),
-            written: FewRows::default(),
         })
     }
 
@@ -303,9 +301,7 @@ impl TableRows {
                 None => self.change_together(&keys, Some(&rows), token).await?,
             };
             if let Some(replaced) = replaced {
-                if self.written.wrote(given_rows) {
-                    context.wrote(&table);
-                }
+                context.wrote(&table, given_rows);
                 return Ok(replaced);
             }
         }
@@ -417,7 +413,7 @@ impl TableRows {
             };
             let held = locks.hold().await;
             // They may have changed while this waited.
-            if Arc::ptr_eq(&contents, &self.context.catalog.contents()) {
+            if Arc::ptr_eq(&contents, &self.context.catalog.look()) {
                 if !affected.is_empty() {
                     self.context.home.settle().await;
                 }

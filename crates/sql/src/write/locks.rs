@@ -86,7 +86,7 @@ pub(crate) async fn retire_all(old: Vec<Exclusive>) -> Result<(), SqlError> {
 }
 
 /// A table's lock, and whether it is needed alone.
-type Lock = (Arc<WriteLock>, bool);
+type NeededLock = (Arc<WriteLock>, bool);
 
 /// Whether a table may be written or changed. One of a database that is open for reading only may not, unless it ends
 /// with the session. While the database is being opened all may be.
@@ -108,12 +108,12 @@ fn locks_of(
     context: &StatementContext,
     table: &Table,
     affected: &Affected,
-) -> Result<Vec<Lock>, SqlError> {
+) -> Result<Vec<NeededLock>, SqlError> {
     check_writable(context, table)?;
     let own = (Arc::clone(&table.lock), !affected.incoming.is_empty());
     let referenced = affected.outgoing.iter();
     let referenced = referenced.map(|(_, referenced)| (Arc::clone(&referenced.lock), false));
-    let mut locks: Vec<Lock> = std::iter::once(own).chain(referenced).collect();
+    let mut locks: Vec<NeededLock> = std::iter::once(own).chain(referenced).collect();
     // Of one that is named twice, alone comes first, and stays.
     locks.sort_by_key(|(lock, alone)| (Arc::as_ptr(lock).addr(), !alone));
     locks.dedup_by(|a, b| Arc::ptr_eq(&a.0, &b.0));
@@ -181,7 +181,9 @@ pub(crate) async fn writable(
         }
         // They may have changed while this waited.
         let (table, affected) = find()?;
-        let same = |((a, alone), (b, also)): (&Lock, &Lock)| Arc::ptr_eq(a, b) && alone == also;
+        let same = |((a, alone), (b, also)): (&NeededLock, &NeededLock)| {
+            Arc::ptr_eq(a, b) && alone == also
+        };
         let again = locks_of(context, &table, &affected)?;
         if again.len() == locks.len() && again.iter().zip(&locks).all(same) {
             if !affected.is_empty() {

@@ -165,13 +165,17 @@ impl TableWriter {
         Ok(())
     }
 
-    /// [Commits](TableWriter::commit) as the statement of the current task.
+    /// [Commits](TableWriter::commit) as the statement of the current task, and looks whether the table is to be stored
+    /// anew.
     pub async fn finish(
         self,
         context: &StatementContext,
         word: impl Fn(HomeError) -> SqlError,
     ) -> Result<(), SqlError> {
-        self.commit(context, &cancel::current(), word).await
+        let table = Arc::clone(&self.table);
+        self.commit(context, &cancel::current(), word).await?;
+        context.look_at(&table);
+        Ok(())
     }
 
     /// All rows have come: makes all of it visible at once, if every foreign key would hold then. Up to the commit
@@ -187,9 +191,7 @@ impl TableWriter {
         }
         self.write.check().await.map_err(&word)?;
         token.begin_commit()?;
-        self.write.commit().await.map_err(word)?;
-        context.wrote(&self.table);
-        Ok(())
+        self.write.commit().await.map_err(word)
     }
 }
 

@@ -16,7 +16,7 @@ impl Owner {
         }
         let program = run.program_on(&self.memory, &self.buffers);
         let scan = ScanTask::new(run.clone(), program, self.aeu, &self.topology);
-        let task = cx.spawn_at(Rank::Scan, Box::new(scan).into());
+        let task = cx.spawn_in_turn(Rank::Scan, run.options.statement, Box::new(scan).into());
         let active = ActiveRun {
             task,
             credits: vec![CREDITS; run.streams.len()].into(),

@@ -9,7 +9,7 @@ use super::program::{Program, excluded, parameter};
 use super::syntax::{column_name, split};
 use super::{CellSource, Conflict, Write, WriteAction};
 use crate::catalog::Table;
-use crate::context::{FewRows, StatementContext};
+use crate::context::StatementContext;
 use crate::statements::dml;
 use crate::statements::insert;
 use crate::system::functions::session_state;
@@ -106,7 +106,6 @@ pub(in super::super) async fn compile(
         table,
         locks,
         tag,
-        written_rows: FewRows::default(),
     })
 }
 

@@ -91,7 +91,7 @@ pub(super) async fn alter(
         return Err(error);
     }
     // Its rows refer to others from now on.
-    context.wrote(&new);
+    context.look_at(&new);
     drop(new);
     if rewritten {
         retire_all(locked).await?;
