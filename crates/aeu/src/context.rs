@@ -62,7 +62,7 @@ impl<T, P> AeuContext<'_, T, P> {
 
     /// Sends a command; see [`Outgoing::send`]. Its rank must not be below that of the work in hand (asserted in debug
     /// builds): otherwise back-pressure could go in circles. See the page of `eris_route`.
-    #[inline]
+    #[inline(always)]
     pub fn send(
         &mut self,
         target: Endpoint,
@@ -73,6 +73,20 @@ impl<T, P> AeuContext<'_, T, P> {
         self.check_rank(header.rank);
         self.counters.sent[header.rank as usize].increment();
         self.outgoing.send(target, header, words, parcel);
+    }
+
+    /// The same of a command without a parcel, whose first word lies elsewhere than the others.
+    #[inline(always)]
+    pub(crate) fn send_with_first(
+        &mut self,
+        target: Endpoint,
+        header: Header,
+        first: u64,
+        rest: &[u64],
+    ) {
+        self.check_rank(header.rank);
+        self.counters.sent[header.rank as usize].increment();
+        self.outgoing.send_with_first(target, header, first, rest);
     }
 
     /// Sends one command to several AEUs; see [`Outgoing::multicast`]. The rule for ranks is that of

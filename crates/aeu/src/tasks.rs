@@ -2,12 +2,14 @@
 //!
 //! ```text
 //! queue    a1 │ b1 │ m │ c1       one slice each, in turns
-//!          a2   b2                tasks of the same turn wait until the one before them has run
+//!          a2   b2                tasks of the same turn wait until the one before them begins its slice
 //!          a3
 //! ```
 //!
 //! *Turns.* Tasks that name the same turn have one place in the queue, however many they are. So a statement of twenty
-//! scans gets as much of a core as one of a single scan. A task that names none has a place of its own.
+//! scans gets as much of a core as one of a single scan. A task that names none has a place of its own, and so has each
+//! for its first slice: others may wait for what it says then. In all other slices it waits for those of its turn, also
+//! if it only has to end.
 
 use eris_route::Rank;
 use std::collections::VecDeque;
@@ -63,6 +65,8 @@ struct TaskSlot<T> {
     generation: u32,
     rank: Rank,
     turn: u64,
+    /// Whether it has not had a slice yet.
+    is_new: bool,
     state: TaskState,
     /// `None` while the task runs, and in a vacant slot.
     task: Option<T>,
@@ -72,8 +76,16 @@ struct TaskSlot<T> {
 /// The turn of a task that shares it with no other one.
 pub(crate) const OWN_TURN: u64 = 0;
 
-/// The turn that tasks share. Those of other ranks take others, so that none is put off for them.
+/// The turn that tasks share. It has one place for each rank: a task that may run now does not wait for one of a lower
+/// rank, which is put off.
 type Turn = (u64, Rank);
+
+impl<T> TaskSlot<T> {
+    /// The turn that it shares with others now.
+    fn shared_turn(&self) -> Option<Turn> {
+        (self.turn != OWN_TURN && !self.is_new).then_some((self.turn, self.rank))
+    }
+}
 
 pub(crate) struct Tasks<T> {
     slots: Vec<TaskSlot<T>>,
@@ -108,7 +120,7 @@ impl<T> Tasks<T> {
         let slot = match self.vacant.pop() {
             Some(slot) => {
                 let place = &mut self.slots[slot as usize];
-                (place.rank, place.turn) = (rank, turn);
+                (place.rank, place.turn, place.is_new) = (rank, turn, true);
                 (place.state, place.task, place.vacant) = (state, Some(task), false);
                 slot
             }
@@ -117,6 +129,7 @@ impl<T> Tasks<T> {
                     generation: 0,
                     rank,
                     turn,
+                    is_new: true,
                     state,
                     task: Some(task),
                     vacant: false,
@@ -136,8 +149,7 @@ impl<T> Tasks<T> {
     /// Queues a task behind all others, or behind those of its turn.
     fn enqueue(&mut self, id: TaskId) {
         let slot = &self.slots[id.slot as usize];
-        if slot.turn != OWN_TURN {
-            let turn = (slot.turn, slot.rank);
+        if let Some(turn) = slot.shared_turn() {
             match self.waiting_for(turn) {
                 Some(at) => return self.waiting[at].1.push_back(id),
                 None => self.waiting.push((turn, VecDeque::new())),
@@ -153,11 +165,10 @@ impl<T> Tasks<T> {
 
     /// The task has left the queue: the next one of its turn gets in, behind all others.
     fn left_queue(&mut self, id: TaskId) {
-        let slot = &self.slots[id.slot as usize];
-        if slot.turn == OWN_TURN {
+        let Some(turn) = self.slots[id.slot as usize].shared_turn() else {
             return;
-        }
-        let at = self.waiting_for((slot.turn, slot.rank));
+        };
+        let at = self.waiting_for(turn);
         let at = at.expect("it was in the queue");
         match self.waiting[at].1.pop_front() {
             Some(next) => self.queue.push_back(next),
@@ -222,7 +233,7 @@ impl<T> Tasks<T> {
                 None
             }
             TaskState::Queued => {
-                let turn = (slot.turn, slot.rank);
+                let turn = slot.shared_turn();
                 // Its id in the queue would otherwise look like work to do.
                 match self.queue.iter().position(|&queued| queued == id) {
                     Some(at) => {
@@ -230,7 +241,8 @@ impl<T> Tasks<T> {
                         self.left_queue(id);
                     }
                     None => {
-                        let at = self.waiting_for(turn).expect("it waits");
+                        let at = turn.and_then(|turn| self.waiting_for(turn));
+                        let at = at.expect("it waits");
                         self.waiting[at].1.retain(|&waits| waits != id);
                     }
                 }
@@ -279,6 +291,7 @@ impl<T> Tasks<T> {
         let id = self.queue.remove(at)?;
         self.left_queue(id);
         let slot = self.slot(id)?;
+        slot.is_new = false;
         slot.state = TaskState::Running {
             resumed: false,
             cancelled: false,
@@ -439,13 +452,17 @@ mod tests {
         tasks.insert(Rank::Scan, 2, "b1");
         tasks.insert(Rank::Scan, 0, "m");
         let mut order = Vec::new();
-        for _ in 0..9 {
+        for _ in 0..14 {
             let (id, _, task) = tasks.start(Rank::Scan).unwrap();
             order.push(task);
             tasks.put_back(id, task, Next::Queue);
         }
-        order.sort_unstable();
-        assert_eq!(order, ["a1", "a2", "a3", "b1", "b1", "b1", "m", "m", "m"]);
+        // The first slice of each, and then in turns.
+        assert_eq!(order[..5], ["a1", "a2", "a3", "b1", "m"]);
+        assert_eq!(
+            order[5..],
+            ["a1", "b1", "m", "a2", "b1", "m", "a3", "b1", "m"]
+        );
     }
 
     #[test]
@@ -453,6 +470,12 @@ mod tests {
         let mut tasks = Tasks::new();
         let insert = |tasks: &mut Tasks<u8>, number| tasks.insert(Rank::Scan, 1, number);
         let all: Vec<TaskId> = (0..5).map(|number| insert(&mut tasks, number)).collect();
+        for id in &all {
+            // All have had a slice, and are queued again.
+            let (running, _, task) = tasks.start(Rank::Scan).unwrap();
+            assert_eq!(running, *id);
+            tasks.put_back(running, task, Next::Queue);
+        }
         // The first is in the queue, the third waits for it.
         assert_eq!(tasks.cancel(all[2]), Some(2));
         assert_eq!(tasks.cancel(all[0]), Some(0));
@@ -477,6 +500,10 @@ mod tests {
         let mut tasks = Tasks::new();
         tasks.insert(Rank::Scan, 1, 's');
         tasks.insert(Rank::Reply, 1, 'r');
+        for _ in 0..2 {
+            let (id, _, task) = tasks.start(Rank::Scan).unwrap();
+            tasks.put_back(id, task, Next::Queue);
+        }
         assert_eq!(tasks.start(Rank::Reply).unwrap().2, 'r');
         assert_eq!(tasks.start(Rank::Scan).unwrap().2, 's');
     }

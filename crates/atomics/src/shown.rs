@@ -81,10 +81,10 @@ impl<T> Shown<T> {
     }
 
     /// Shows something in this place, modulo their number, instead of what was shown there. Of several who do so at a
-    /// time, any may be the last.
-    pub fn show(&self, place: usize, shown: Arc<T>) {
+    /// time, any may be the last. What was shown there before, unless somebody looks at it at this moment.
+    pub fn show(&self, place: usize, shown: Arc<T>) -> Option<Arc<T>> {
         let place = &self.places[place % self.places.len()];
-        place.shown.swap(Some(shown));
+        place.shown.swap(Some(shown))
     }
 
     /// All that is shown, in the order of the places.

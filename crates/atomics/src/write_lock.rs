@@ -1,5 +1,4 @@
-//! The right to change something: shared by those who disturb nobody, as changes of single rows, or one statement's
-//! alone.
+//! The right to change something: shared by those who do not disturb each other, or one's alone.
 //!
 //! ```text
 //! share   open? ── yes ─▶ one is more in it ─▶ … ─▶ one is less          no lock

@@ -168,7 +168,11 @@ fn fragment() -> impl Strategy<Value = Fragment> {
                 probes,
                 lookups,
                 output,
-                options: ScanOptions::default(),
+                options: ScanOptions {
+                    strategy: NumaStrategy::Pull,
+                    sharing: snapshot % 2 == 0,
+                    statement: snapshot.rotate_left(17),
+                },
             },
         )
 }

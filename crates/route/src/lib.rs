@@ -49,6 +49,7 @@ mod multicast;
 mod outgoing;
 mod port;
 mod range;
+mod rank_buffer;
 mod router;
 mod set;
 mod stretch;

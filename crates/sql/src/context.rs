@@ -235,10 +235,10 @@ impl StatementContext {
         &self.services.state
     }
 
-    /// So few rows of a table have come or gone that to [look](Self::look_at) at it would take longer. Once in a
-    /// thousand rows, this looks.
+    /// A few rows of a table have come or gone. [To look](Self::look_at) at the table each time would take longer than
+    /// to write them. So this looks once in a thousand rows.
     pub fn wrote(&self, table: &Arc<Table>, rows: u64) {
-        if table.data.written.add(rows) {
+        if self.variables.key_recoding && table.data.written.add(rows) {
             self.look_at(table);
         }
     }

@@ -52,7 +52,8 @@ impl<'a, 'b> TaskContext<'a, 'b> {
     ///
     /// # Panics
     /// If the kind is one of those that are taken, or there are too many words; see [`Task`].
-    #[inline]
+    // Inlined always, as all that it calls, so that the task stays in registers: see `Outgoing::send`.
+    #[inline(always)]
     pub fn spawn(&mut self, task: Task<'_>) {
         self.spawned += 1;
         let here = self.cx.endpoint();
@@ -60,10 +61,12 @@ impl<'a, 'b> TaskContext<'a, 'b> {
         self.send(target, task);
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn send(&mut self, target: Endpoint, task: Task<'_>) {
-        let header = task.header();
-        task.with_words(|words| self.cx.send(target, header, words, None));
+        task.check();
+        let (header, resource) = (task.header(), task.resource.to_bits());
+        self.cx
+            .send_with_first(target, header, resource, task.words);
     }
 
     /// Answers who spawned the first of the tasks that led to this one.

@@ -110,7 +110,9 @@ impl<'a> Task<'a> {
         let sender = port.endpoint();
         let task = Task { sender, ..self };
         let (to, outgoing) = (Endpoint::aeu(to), port.outgoing());
-        task.with_words(|words| outgoing.send(to, task.header(), words, None));
+        task.check();
+        let (header, resource) = (task.header(), task.resource.to_bits());
+        outgoing.send_with_first(to, header, resource, task.words);
     }
 
     /// The task that a command is.
@@ -138,12 +140,21 @@ impl<'a> Task<'a> {
         }
     }
 
-    /// Lends the words of the command that this task is.
+    /// Whether it may be sent.
+    ///
+    /// # Panics
+    /// See [`Task`].
     #[inline(always)]
-    pub(crate) fn with_words<R>(&self, send: impl FnOnce(&[u64]) -> R) -> R {
+    pub(crate) fn check(&self) {
         assert!(self.kind < KINDS_TAKEN, "kind {} is taken", self.kind);
         let count = self.words.len();
         assert!(count <= MOST_WORDS, "a task has {MOST_WORDS} words at most");
+    }
+
+    /// Lends the words of the command that this task is.
+    pub(crate) fn with_words<R>(&self, send: impl FnOnce(&[u64]) -> R) -> R {
+        self.check();
+        let count = self.words.len();
         let mut words = [0; 1 + MOST_WORDS];
         words[0] = self.resource.to_bits();
         words[1..=count].copy_from_slice(self.words);

@@ -273,7 +273,7 @@ fn chunks_beside(statements: [u64; 2]) -> u64 {
 #[test]
 fn a_statement_of_many_fragments_gets_no_more_than_one_of_one() {
     let others = chunks_beside([1, 2]);
-    assert!((CHUNKS - 2..=CHUNKS + 8).contains(&others), "{others}");
+    assert!((CHUNKS - 2..=CHUNKS + 12).contains(&others), "{others}");
     // As parts of none, each fragment is one.
     let others = chunks_beside([0, 0]);
     assert!(others >= 5 * CHUNKS, "{others}");

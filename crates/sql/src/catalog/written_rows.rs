@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 const LOOK_ROWS: u64 = 1024;
 
-/// Rows that were written to a data object, by whoever it was. They may call for re-coding. But to look takes longer
-/// than to write one. So one looks once in a thousand rows.
+/// Rows that statements of few rows have written to a data object. They may call for re-coding. But to look takes
+/// longer than to write one. So one looks once in a thousand rows.
 ///
 /// All writers add. Relaxed: who counts orders nothing by it.
 #[derive(Debug, Default)]

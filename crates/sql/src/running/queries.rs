@@ -74,6 +74,8 @@ pub(crate) struct Query {
     numbers: AtomicBool,
     /// Whether somebody ends it. Who sets it goes on to do so; nobody else reads anything by it, so it is relaxed.
     is_ending: AtomicBool,
+    /// As which one it ends. Written by who ends it before it is shown among the recent ones, which orders it.
+    ended: AtomicU64,
     /// Set behind everything else by who ends it, and read by who looks.
     end: OnceLock<End>,
 }
@@ -127,6 +129,7 @@ impl Queries {
             most_memory: AtomicU64::new(0),
             numbers: AtomicBool::new(false),
             is_ending: AtomicBool::new(false),
+            ended: AtomicU64::new(0),
             end: OnceLock::new(),
         });
         // A session that finds its place again finds its cache line again.
@@ -250,8 +253,17 @@ impl Running {
         }
         let queries = &self.queries;
         let number = queries.ended.fetch_add(1, Ordering::Relaxed);
-        let recent = Arc::clone(&self.query);
-        queries.recent.show(number as usize, recent);
+        self.query.ended.store(number, Ordering::Relaxed);
+        let mut shown = Arc::clone(&self.query);
+        let mut newest = number;
+        // If this was held up meanwhile, a newer one may be there already: it goes back.
+        while let Some(before) = queries.recent.show(number as usize, shown) {
+            let other = before.ended.load(Ordering::Relaxed);
+            if other <= newest {
+                break;
+            }
+            (shown, newest) = (before, other);
+        }
         let set = self.query.end.set(end);
         set.expect("one ends it");
         match self.place {
