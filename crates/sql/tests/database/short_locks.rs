@@ -127,6 +127,8 @@ fn short_statements_take_no_lock() {
             println!("{kind}: {taken} locks in {STATEMENTS} statements, {free} without any");
             match kind {
                 "lookup" | "constant" | "prepared" | "get" => assert_eq!(taken, 0, "{kind}"),
+                // Who has to wait until its commit is visible says so under a lock.
+                "append" => assert!(taken <= STATEMENTS as u64 * 11 / 10, "{kind}: {taken}"),
                 // Ranges of ascending keys are looked at again once in some hundred rows, and so are joins.
                 _ => assert!(
                     free >= STATEMENTS * 98 / 100,
