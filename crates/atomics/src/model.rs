@@ -398,7 +398,7 @@ fn what_is_shown_while_somebody_looks() {
             })
         };
         let looks = [look(shown.clone()), look(shown.clone())];
-        (1..=3).for_each(|number| shown.show(0, Arc::new(number)));
+        (1..=3).for_each(|number| drop(shown.show(0, Arc::new(number))));
         looks.into_iter().for_each(|looks| looks.join().unwrap());
         assert_eq!(*shown.all()[0], 3);
     });
