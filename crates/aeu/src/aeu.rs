@@ -245,6 +245,8 @@ impl<H: Handler> Aeu<H> {
 
     /// Queues a task from outside a handler: what an AEU should do before the first command comes.
     pub fn spawn(&mut self, rank: Rank, task: H::Task) -> TaskId {
+        let counters = self.own.telemetry.of(self.own.place.aeu);
+        counters.work.of(task.work()).spawned.increment();
         self.own.tasks.insert(rank, OWN_TURN, task)
     }
 
@@ -395,7 +397,9 @@ impl<T: Sliced> Own<T> {
                 true
             }
         };
-        self.telemetry.of(self.place.aeu).tasks.add(ended as u64);
+        let counters = self.telemetry.of(self.place.aeu);
+        counters.tasks.add(ended as u64);
+        counters.work.of(work).ended.add(ended as u64);
         true
     }
 

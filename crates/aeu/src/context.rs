@@ -1,6 +1,7 @@
 //! What a handler may do: the evidence that it runs on its AEU.
 
 use crate::TaskId;
+use crate::handler::Sliced;
 use crate::tasks::{OWN_TURN, Tasks};
 use eris_numa::{AeuPlace, Topology};
 use eris_route::{Endpoint, Header, Outgoing, Rank};
@@ -120,23 +121,6 @@ impl<T, P> AeuContext<'_, T, P> {
         self.outgoing.pending(target)
     }
 
-    /// Queues a new task. It inherits the rank of the work in hand.
-    pub fn spawn(&mut self, task: T) -> TaskId {
-        self.tasks.insert(self.rank, OWN_TURN, task)
-    }
-
-    /// Queues a new task with a rank of its own. A task that makes many commands of a rank must itself be ranked below
-    /// it: it is then put off while they find no room, instead of piling them up here.
-    pub fn spawn_at(&mut self, rank: Rank, task: T) -> TaskId {
-        self.tasks.insert(rank, OWN_TURN, task)
-    }
-
-    /// The same of a task that shares its turn with those of the same number: with all others they take turns as one
-    /// task. 0: it has a turn of its own.
-    pub fn spawn_in_turn(&mut self, rank: Rank, turn: u64, task: T) -> TaskId {
-        self.tasks.insert(rank, turn, task)
-    }
-
     /// Queues a suspended task again. False if there is no such task. Harmless if it is queued or rests; if it is
     /// running, a `Suspend` at the end of its slice has no effect.
     pub fn resume(&mut self, id: TaskId) -> bool {
@@ -146,11 +130,6 @@ impl<T, P> AeuContext<'_, T, P> {
     /// The same, and queues a task that rests.
     pub fn rouse(&mut self, id: TaskId) -> bool {
         self.tasks.rouse(id)
-    }
-
-    /// Ends a task and returns it. The task that is running right now ends after its slice, and `None` is returned.
-    pub fn cancel(&mut self, id: TaskId) -> Option<T> {
-        self.tasks.cancel(id)
     }
 
     /// A task's state; `None` if there is no such task or it is the one running.
@@ -175,5 +154,32 @@ impl<T, P> AeuContext<'_, T, P> {
     /// The task whose slice this is.
     pub fn current_task(&self) -> Option<TaskId> {
         self.current
+    }
+}
+
+impl<T: Sliced, P> AeuContext<'_, T, P> {
+    /// Queues a new task. It inherits the rank of the work in hand.
+    pub fn spawn(&mut self, task: T) -> TaskId {
+        self.spawn_at(self.rank, task)
+    }
+
+    /// Queues a new task with a rank of its own. A task that makes many commands of a rank must itself be ranked below
+    /// it: it is then put off while they find no room, instead of piling them up here.
+    pub fn spawn_at(&mut self, rank: Rank, task: T) -> TaskId {
+        self.spawn_in_turn(rank, OWN_TURN, task)
+    }
+
+    /// The same of a task that shares its turn with those of the same number: with all others they take turns as one
+    /// task. 0: it has a turn of its own.
+    pub fn spawn_in_turn(&mut self, rank: Rank, turn: u64, task: T) -> TaskId {
+        self.counters.work.of(task.work()).spawned.increment();
+        self.tasks.insert(rank, turn, task)
+    }
+
+    /// Ends a task and returns it. The task that is running right now ends after its slice, and `None` is returned.
+    pub fn cancel(&mut self, id: TaskId) -> Option<T> {
+        let task = self.tasks.cancel(id)?;
+        self.counters.work.of(task.work()).ended.increment();
+        Some(task)
     }
 }

@@ -32,6 +32,10 @@ pub struct WorkDescription {
     pub is_task: bool,
     /// Commands that were executed, or slices that were run.
     pub run: u64,
+    /// Tasks that have been spawned.
+    pub spawned: u64,
+    /// Those of them that are not at their end: they are queued, wait for something else, or run.
+    pub waiting: u64,
     /// How often a task has begun to wait for something else.
     pub waits: u64,
     /// What all of them took, estimated from some; `None` if the time of none was taken.

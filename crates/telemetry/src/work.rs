@@ -11,6 +11,10 @@ pub const WORK_KINDS: usize = 64;
 pub struct WorkCounters {
     /// Commands that were executed, or slices that were run.
     pub run: Counter,
+    /// Tasks that have been spawned.
+    pub spawned: Counter,
+    /// Those of them that have come to their end or were cancelled.
+    pub ended: Counter,
     /// How often a task has begun to wait for something else.
     pub waits: Counter,
     /// Those of `run` whose time was taken: some.
@@ -30,6 +34,10 @@ pub struct WorkSnapshot {
     pub kind: usize,
     /// Commands that were executed, or slices that were run.
     pub run: u64,
+    /// Tasks that have been spawned.
+    pub spawned: u64,
+    /// Those of them that are not at their end: they are queued, wait for something else, or run.
+    pub waiting: u64,
     /// How often a task has begun to wait for something else.
     pub waits: u64,
     /// What all of them took, if they took as long as those whose time was taken; `None` if there is none of these.
@@ -52,16 +60,20 @@ impl Work {
     /// What has been done so far, without kinds of which there was nothing. For anyone.
     pub fn read(&self) -> impl Iterator<Item = WorkSnapshot> + '_ {
         let all = self.0.iter().enumerate().map(|(kind, counters)| {
+            // Who ends is counted after it was spawned, so it is read before.
+            let ended = counters.ended.get();
             let (run, timed) = (counters.run.get(), counters.timed.get());
             let each = (timed > 0).then(|| counters.nanoseconds.get() as f64 / timed as f64);
             WorkSnapshot {
                 kind,
                 run,
+                spawned: counters.spawned.get(),
+                waiting: counters.spawned.get().saturating_sub(ended),
                 waits: counters.waits.get(),
                 time: each.map(|each| Duration::from_nanos((each * run as f64) as u64)),
             }
         });
-        all.filter(|work| work.run > 0)
+        all.filter(|work| work.run > 0 || work.spawned > 0)
     }
 }
 
@@ -79,6 +91,8 @@ mod tests {
         let of = |kind, run, nanoseconds: Option<u64>| WorkSnapshot {
             kind,
             run,
+            spawned: 0,
+            waiting: 0,
             waits: 0,
             time: nanoseconds.map(Duration::from_nanos),
         };

@@ -361,6 +361,8 @@ impl Engine {
                 name: name.copied()?,
                 is_task: task.is_some(),
                 run: of.run,
+                spawned: of.spawned,
+                waiting: of.waiting,
                 waits: of.waits,
                 time: of.time,
             })

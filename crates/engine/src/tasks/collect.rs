@@ -12,7 +12,7 @@
 use super::build::BuildTask;
 use super::owner::Owner;
 use crate::protocol::message::Context;
-use eris_aeu::Slice;
+use eris_aeu::{Slice, Sliced};
 use eris_column::ObjectMemory;
 use eris_store::Rewrite;
 use eris_types::ObjectId;
@@ -31,7 +31,7 @@ impl CollectTask {
         }
     }
 
-    pub fn slice<T: From<BuildTask>>(
+    pub fn slice<T: Sliced + From<BuildTask>>(
         &mut self,
         owner: &mut Owner,
         cx: &mut Context<'_, T>,

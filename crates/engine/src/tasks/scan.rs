@@ -26,7 +26,7 @@ use crate::protocol::report::ShareReport;
 use crate::protocol::run::{Run, WorkQueue};
 use appending::Appending;
 use arrow_array::RecordBatch;
-use eris_aeu::Slice;
+use eris_aeu::{Slice, Sliced};
 use eris_exec::{Partial, Program, Work};
 use eris_fragment::{FragmentError, NumaStrategy};
 use eris_numa::{NodeReservation, Topology};
@@ -139,7 +139,7 @@ impl ScanTask {
         self.run.object.id
     }
 
-    pub fn slice<T: MaybeScan + From<Box<InsertTask>>>(
+    pub fn slice<T: Sliced + MaybeScan + From<Box<InsertTask>>>(
         &mut self,
         owner: &mut Owner,
         cx: &mut Context<'_, T>,
@@ -162,7 +162,7 @@ impl ScanTask {
         slice
     }
 
-    fn advance<T: MaybeScan + From<Box<InsertTask>>>(
+    fn advance<T: Sliced + MaybeScan + From<Box<InsertTask>>>(
         &mut self,
         owner: &mut Owner,
         cx: &mut Context<'_, T>,

@@ -4,7 +4,7 @@ use super::keys::pace::Pace;
 use super::owner::Owner;
 use crate::held::primary::Unsharing;
 use crate::protocol::message::Context;
-use eris_aeu::Slice;
+use eris_aeu::{Slice, Sliced};
 use eris_types::ObjectId;
 use std::time::Duration;
 
@@ -48,7 +48,11 @@ impl UnshareTask {
     }
 
     /// A slice has panicked. Others wait until it is done.
-    pub fn panicked<T: From<UnshareTask>>(mut self, owner: &mut Owner, cx: &mut Context<'_, T>) {
+    pub fn panicked<T: Sliced + From<UnshareTask>>(
+        mut self,
+        owner: &mut Owner,
+        cx: &mut Context<'_, T>,
+    ) {
         self.panics += 1;
         match self.panics < MOST_PANICS {
             true => drop(cx.spawn(self.into())),
@@ -59,7 +63,7 @@ impl UnshareTask {
 
 impl Owner {
     /// Begins to copy what is in shared trees of an object, if there is anything to do and nobody is at it.
-    pub fn begin_to_unshare<T: From<UnshareTask>>(
+    pub fn begin_to_unshare<T: Sliced + From<UnshareTask>>(
         &mut self,
         object: ObjectId,
         cx: &mut Context<'_, T>,

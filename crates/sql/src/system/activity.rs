@@ -49,6 +49,9 @@ pub(super) static RELATIONS: [SystemTable; 8] = [
             ("form", Text),
             // Commands that were executed, or slices that were run.
             ("run", Number),
+            // Tasks that have been spawned, and those of them that are not at their end.
+            ("spawned", Number),
+            ("waiting", Number),
             // How often a task has begun to wait for something else.
             ("waits", Number),
             // Estimated from some of them; NULL if the time of none was taken.
@@ -175,6 +178,8 @@ fn tasks(context: &StatementContext) -> Vec<Vec<Cell>> {
                 snake_case(work.name),
                 if work.is_task { "task" } else { "command" },
                 work.run,
+                work.is_task.then_some(work.spawned),
+                work.is_task.then_some(work.waiting),
                 work.is_task.then_some(work.waits),
                 work.time.map(|time| time.as_secs_f64()),
             ]

@@ -4,7 +4,7 @@
 use super::pace::Pace;
 use crate::protocol::message::Context;
 use crate::tasks::owner::Owner;
-use eris_aeu::Slice;
+use eris_aeu::{Slice, Sliced};
 use eris_types::ObjectId;
 
 /// Steps in one slice, for which it pays to wake up.
@@ -40,7 +40,11 @@ impl CompactTask {
 
 impl Owner {
     /// Sees to it that segments are few.
-    pub fn compact<T: From<CompactTask>>(&mut self, object: ObjectId, cx: &mut Context<'_, T>) {
+    pub fn compact<T: Sliced + From<CompactTask>>(
+        &mut self,
+        object: ObjectId,
+        cx: &mut Context<'_, T>,
+    ) {
         let is_moving = self.moving_out.contains_key(&object);
         let Some(keys) = self.key_indexes.get(&object).filter(|_| !is_moving) else {
             return;

@@ -24,7 +24,7 @@ use crate::protocol::callback::HandOverId;
 use crate::protocol::keys::HandOver;
 use crate::protocol::message::{Context, send};
 use crate::tasks::owner::Owner;
-use eris_aeu::Slice;
+use eris_aeu::{Slice, Sliced};
 use eris_home::Moved;
 use eris_route::Endpoint;
 use eris_types::ObjectId;
@@ -76,9 +76,9 @@ impl Hurry {
 }
 
 /// The tasks that follow from moving keys out.
-pub(crate) trait KeyTasks: From<Box<MoveOutTask>> + From<CompactTask> {}
+pub(crate) trait KeyTasks: Sliced + From<Box<MoveOutTask>> + From<CompactTask> {}
 
-impl<T: From<Box<MoveOutTask>> + From<CompactTask>> KeyTasks for T {}
+impl<T: Sliced + From<Box<MoveOutTask>> + From<CompactTask>> KeyTasks for T {}
 
 /// The work of a former owner.
 pub(crate) struct MoveOutTask {

@@ -10,7 +10,7 @@ use crate::protocol::lists::Parcel;
 use crate::protocol::lists::ToOwner;
 use crate::protocol::message::{Context, List, Message};
 use crate::tasks::owner::Owner;
-use eris_aeu::Group;
+use eris_aeu::{Group, Sliced};
 use eris_types::ObjectId;
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ const GIVEN_UP: &str = "the copy was given up";
 impl Owner {
     /// Executes a group of [`HandOver`]. Keys that others have moved out come first, so that no panic over something
     /// else loses them.
-    pub fn hand_over<T: From<CompactTask>>(
+    pub fn hand_over<T: Sliced + From<CompactTask>>(
         &mut self,
         object: ObjectId,
         commands: Group<'_, Parcel>,

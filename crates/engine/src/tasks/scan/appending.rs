@@ -15,6 +15,7 @@ use crate::protocol::statements::Insert;
 use crate::tasks::insert::{InsertTask, RowSource};
 use crate::tasks::owner::Owner;
 use arrow_array::RecordBatch;
+use eris_aeu::Sliced;
 use eris_fragment::FragmentError;
 use eris_numa::{Budget, OutOfMemory, Reservation};
 use eris_route::Rank;
@@ -60,7 +61,7 @@ impl Appending {
 impl ScanTask {
     /// Takes in what was found, and has it inserted here; says whether there is room for more or, when nothing more
     /// will be found, whether all of it is written.
-    pub(super) fn append<T: From<Box<InsertTask>>>(
+    pub(super) fn append<T: Sliced + From<Box<InsertTask>>>(
         &mut self,
         owner: &mut Owner,
         cx: &mut Context<'_, T>,
@@ -104,7 +105,7 @@ impl ScanTask {
     }
 
     /// Has what was collected inserted; `false`: others are being inserted, and it has to wait.
-    fn write<T: From<Box<InsertTask>>>(
+    fn write<T: Sliced + From<Box<InsertTask>>>(
         &mut self,
         owner: &mut Owner,
         cx: &mut Context<'_, T>,

@@ -5,12 +5,17 @@ use crate::protocol::message::Context;
 use crate::protocol::run::{CREDITS, Run};
 use crate::tasks::owner::{ActiveRun, Owner};
 use crate::tasks::repartition::ReceivedGroups;
+use eris_aeu::Sliced;
 use eris_route::Rank;
 use std::sync::Arc;
 
 impl Owner {
     /// Begins with a run, if it has not begun: groups may come before the Scan.
-    pub fn scan<T: From<Box<ScanTask>>>(&mut self, run: Arc<Run>, cx: &mut Context<'_, T>) {
+    pub fn scan<T: Sliced + From<Box<ScanTask>>>(
+        &mut self,
+        run: Arc<Run>,
+        cx: &mut Context<'_, T>,
+    ) {
         if !run.begin(run.share_of(self.aeu)) {
             return;
         }
@@ -29,7 +34,7 @@ impl Owner {
     }
 
     /// What somebody says of the groups of a run; nothing if the run is over here.
-    pub fn receive<T: From<Box<ScanTask>>>(
+    pub fn receive<T: Sliced + From<Box<ScanTask>>>(
         &mut self,
         run: Arc<Run>,
         change: impl FnOnce(&mut ReceivedGroups),
