@@ -8,7 +8,7 @@ use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use arrow_select::concat::concat_batches;
 use eris_column::Selection;
-use eris_fragment::{Expr, FragmentError};
+use eris_fragment::{Expr, FragmentError, with_few_buffers};
 use eris_kernels::Isa;
 use eris_store::Chunk;
 use std::sync::Arc;
@@ -228,7 +228,8 @@ impl RowPlan {
         match &mut state.batches {
             batches if batches.len() < 2 => Ok(batches.pop()),
             batches => {
-                let batch = concat_batches(&self.schema, &*batches).map_err(unexpected)?;
+                let batch = concat_batches(&self.schema, &*batches).and_then(with_few_buffers);
+                let batch = batch.map_err(unexpected)?;
                 batches.clear();
                 Ok(Some(batch))
             }

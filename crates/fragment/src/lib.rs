@@ -28,6 +28,7 @@ mod order;
 mod phases;
 mod scalar;
 pub mod text;
+mod views;
 mod wire;
 
 pub use access::Access;
@@ -42,6 +43,7 @@ pub use lookup::Lookup;
 pub use order::{Order, OrderKey};
 pub use phases::{PhaseCounts, PhaseKind, Phases};
 pub use scalar::{Scalar, TimeUnit, Type, UnsupportedType, Value};
+pub use views::with_few_buffers;
 pub use wire::WireError;
 
 use eris_types::{ColumnId, ObjectId, Timestamp};

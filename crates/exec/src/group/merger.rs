@@ -16,7 +16,7 @@ use crate::columns::FragmentColumns;
 use crate::expr::unexpected;
 use arrow_array::RecordBatch;
 use arrow_select::concat::concat_batches;
-use eris_fragment::FragmentError;
+use eris_fragment::{FragmentError, with_few_buffers};
 use std::borrow::Cow;
 
 /// Batches of fewer rows than this are put together.
@@ -156,9 +156,10 @@ impl GroupPlan {
         }
         match batches.is_empty() {
             true => Ok(batches),
-            false => Ok(vec![
-                concat_batches(&self.schema, &batches).map_err(unexpected)?,
-            ]),
+            false => {
+                let batch = concat_batches(&self.schema, &batches).and_then(with_few_buffers);
+                Ok(vec![batch.map_err(unexpected)?])
+            }
         }
     }
 

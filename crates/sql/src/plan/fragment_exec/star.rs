@@ -30,7 +30,7 @@ use datafusion::physical_plan::{
 };
 use eris_fragment::{
     AggregateFunction, Execution, Expr, FragmentError, FragmentReport, FragmentStream, KeySet,
-    Lookup, Output, Probe, Type,
+    Lookup, Output, Probe, Type, with_few_buffers,
 };
 use futures::future::try_join_all;
 use futures::{StreamExt, TryStreamExt};
@@ -325,7 +325,7 @@ impl BuildSide {
             }
             batches.push(batch);
         }
-        let rows = concat_batches(&self.plan.schema(), &batches)?;
+        let rows = with_few_buffers(concat_batches(&self.plan.schema(), &batches)?)?;
         let rows = with_view_texts(&rows)?;
         let rows = match rows.column(0).null_count() {
             0 => rows,
