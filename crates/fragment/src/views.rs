@@ -19,19 +19,20 @@ use arrow_select::take::take;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// As many buffers do no harm.
-const FEW: usize = 16;
+/// If each buffer has as many rows, its place in the list does no harm.
+const ROWS: usize = 512;
 
 /// Up to so many bytes, a value lies in its view.
 const INLINE: u32 = 12;
 
 /// The same rows. The texts of each column lie in few buffers.
 pub fn with_few_buffers(rows: RecordBatch) -> Result<RecordBatch, ArrowError> {
-    if !rows.columns().iter().any(|column| buffers(column) > FEW) {
+    let few = 1 + rows.num_rows() / ROWS;
+    if !rows.columns().iter().any(|column| buffers(column) > few) {
         return Ok(rows);
     }
     let gathered = |column: &ArrayRef| match column.data_type() {
-        _ if buffers(column) <= FEW => Ok(Arc::clone(column)),
+        _ if buffers(column) <= few => Ok(Arc::clone(column)),
         DataType::Utf8View => gathered::<StringViewType>(column.as_byte_view()),
         _ => gathered::<BinaryViewType>(column.as_byte_view()),
     };
@@ -158,8 +159,12 @@ mod tests {
 
     #[test]
     fn few_buffers_stay() {
-        let texts: ArrayRef = Arc::new(values().collect::<StringViewArray>());
-        let before = rows(vec![repeated(texts, FEW)]);
+        let many = values().cycle().take(2 * ROWS);
+        let before = rows(vec![repeated(
+            Arc::new(many.collect::<StringViewArray>()),
+            6,
+        )]);
+        assert_eq!(buffers(before.column(0)), 6);
         let after = with_few_buffers(before.clone()).unwrap();
         assert!(Arc::ptr_eq(after.column(0), before.column(0)));
     }
