@@ -25,9 +25,11 @@
 mod ahead;
 mod bounds;
 mod by_order;
+mod check;
 mod columns;
 mod expr;
 mod filter;
+mod first;
 mod group;
 mod lookup;
 mod pairs;

@@ -9,7 +9,7 @@
 //!
 //! All is counted per chunk, a few additions each. Bytes are those of vectors in which rows are left, whose share is
 //! taken from a sample of the chunks. Phases are called by their number: tests in the order in which they were
-//! compiled, other conditions, visibility, output.
+//! compiled, other conditions, the first rows, visibility, output.
 
 use crate::columns::FragmentColumns;
 use eris_column::Selection;
@@ -41,6 +41,11 @@ impl Tally {
             shares: vec![(0, 1.0); conditions + 2],
             ..Tally::default()
         }
+    }
+
+    /// The phase that leaves out rows that cannot be among the first, of a program that has one.
+    pub(crate) fn first(&self) -> usize {
+        self.counts.len() - 3
     }
 
     /// The phase that leaves out rows that are not visible.

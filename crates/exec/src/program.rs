@@ -1,7 +1,9 @@
 //! A fragment, compiled; and a worker's share of its result.
 
+use crate::check::{reject_computing_with_row_ids, reject_conditions_on_lookups};
 use crate::columns::FragmentColumns;
 use crate::filter::{ChunkInput, Filter, FilterState, Passed};
+use crate::first::{BestRanks, FirstRows};
 use crate::group::{Division, GroupPlan, GroupState, Groups, Merger};
 use crate::lookup::TableMemory;
 use crate::phases::{Left, Tally};
@@ -24,6 +26,8 @@ pub struct Program {
     pub(crate) columns: FragmentColumns,
     snapshot: Timestamp,
     pub(crate) filter: Filter,
+    /// If only the first rows by an order are wanted.
+    first: Option<FirstRows>,
     output: OutputPlan,
     isa: Isa,
     phases: Arc<Phases>,
@@ -41,6 +45,7 @@ enum OutputPlan {
 pub struct Partial {
     pub(crate) filter: FilterState,
     pub(crate) selection: Selection,
+    best: BestRanks,
     output: OutputState,
     rest: Option<UnfinishedChunk>,
 }
@@ -121,6 +126,11 @@ impl Program {
         reject_conditions_on_lookups(fragment)?;
         let mut filter = Filter::compile(fragment, &columns)?;
         let mut kinds = std::mem::take(&mut filter.phases);
+        let first = match (&fragment.order, &fragment.output) {
+            (Some(order), Output::Rows { .. }) => FirstRows::compile(order, &columns),
+            _ => None,
+        };
+        kinds.extend(first.as_ref().map(FirstRows::phase));
         kinds.extend([PhaseKind::Visible, PhaseKind::Output]);
         let phases = Arc::new(Phases {
             columns: columns.names.clone(),
@@ -139,6 +149,7 @@ impl Program {
             columns,
             snapshot: fragment.snapshot,
             filter,
+            first,
             output,
             isa: Isa::best(),
             phases,
@@ -182,8 +193,9 @@ impl Program {
     /// An empty share, for one worker.
     pub fn start(&self) -> Partial {
         Partial {
-            filter: self.filter.start(),
+            filter: self.filter.start(usize::from(self.first.is_some())),
             selection: Selection::default(),
+            best: BestRanks::default(),
             output: match &self.output {
                 OutputPlan::Rows(_) => OutputState::Rows(RowState::default()),
                 OutputPlan::Groups(plan) => OutputState::Groups(Box::new(plan.start())),
@@ -242,6 +254,14 @@ impl Program {
             work.chunks_skipped += 1;
             return None;
         }
+        if let Some(first) = &self.first
+            && first.excludes(view, &self.columns)
+        {
+            let tally = &mut partial.filter.tally;
+            tally.excluded(tally.first());
+            work.chunks_skipped += 1;
+            return None;
+        }
         Some(match &self.output {
             OutputPlan::Rows(_) => false,
             OutputPlan::Groups(plan) => plan.only_counts(&view.chunk, &self.columns),
@@ -272,6 +292,20 @@ impl Program {
         work: &mut Work,
     ) -> Result<Vec<RecordBatch>, FragmentError> {
         let chunk = &*view.chunk;
+        let passed = match (&self.first, passed) {
+            (Some(first), Passed::Selected | Passed::Few) => {
+                let (state, selection) = (&mut partial.filter, &mut partial.selection);
+                first.keep(
+                    self.input(view),
+                    passed,
+                    state,
+                    selection,
+                    &mut partial.best,
+                    work,
+                )
+            }
+            (_, passed) => passed,
+        };
         let few = match passed {
             Passed::Nothing => return Ok(Vec::new()),
             Passed::Counted(rows) => {
@@ -523,50 +557,5 @@ impl Program {
             }
             _ => unreachable!("a share of another program"),
         }
-    }
-}
-
-/// What is joined is known of rows that passed.
-fn reject_conditions_on_lookups(fragment: &Fragment) -> Result<(), FragmentError> {
-    let mut joined = false;
-    let mut note = |position| joined |= position >= fragment.columns.len();
-    let filter = fragment.filter.iter();
-    filter.for_each(|expr| expr.for_each_column(&mut note));
-    match joined {
-        false => Ok(()),
-        true => Err(FragmentError::Malformed {
-            reason: "a condition on a column that the fragment does not read",
-        }),
-    }
-}
-
-/// Row ids are there to be handed out with rows, and to come back with what is to be done to them.
-fn reject_computing_with_row_ids(
-    fragment: &Fragment,
-    columns: &FragmentColumns,
-) -> Result<(), FragmentError> {
-    let mut computed = fragment
-        .probes
-        .iter()
-        .any(|probe| columns.is_row_id(probe.column));
-    let mut note = |position| computed |= columns.is_row_id(position);
-    let filter = fragment.filter.iter();
-    filter.for_each(|expr| expr.for_each_column(&mut note));
-    match &fragment.output {
-        Output::Rows { .. } => {}
-        Output::Groups { keys, aggregates } => {
-            let inputs = aggregates.iter().flat_map(|aggregate| {
-                let input = aggregate.input.iter();
-                input.chain(&aggregate.filter)
-            });
-            let exprs = keys.iter().chain(inputs);
-            exprs.for_each(|expr| expr.for_each_column(&mut note));
-        }
-    }
-    match computed {
-        false => Ok(()),
-        true => Err(FragmentError::Malformed {
-            reason: "row ids in a condition or an aggregate",
-        }),
     }
 }

@@ -29,6 +29,13 @@ pub enum PhaseKind {
         /// The columns that a lookup joins.
         joined: Vec<String>,
     },
+    /// Rows that cannot be among the first by the fragment's order are left out, as far as its first key tells.
+    First {
+        /// The column of that key.
+        column: usize,
+        /// How many rows are enough.
+        rows: u64,
+    },
     /// Columns are read for the output.
     Output,
 }

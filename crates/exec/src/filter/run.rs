@@ -26,7 +26,7 @@ use eris_types::Timestamp;
 const FEW: usize = VECTOR / 8;
 
 /// Of one row in so many, or fewer, further tests look at each alone: that is less than reading vectors as a whole.
-const FEW_TESTED: usize = VECTOR / 16;
+pub(crate) const FEW_TESTED: usize = VECTOR / 16;
 
 /// What a worker has learnt of each test, and what it needs for the chunk at hand.
 #[derive(Debug)]
@@ -52,6 +52,7 @@ pub(crate) struct ChunkInput<'a> {
 }
 
 /// What is left of a chunk.
+#[derive(Clone, Copy)]
 pub(crate) enum Passed {
     /// No row.
     Nothing,
@@ -81,14 +82,15 @@ impl<'a> ChunkInput<'a> {
 }
 
 impl Filter {
-    pub(crate) fn start(&self) -> FilterState {
+    /// `more` phases of the program come behind the conditions.
+    pub(crate) fn start(&self, more: usize) -> FilterState {
         FilterState {
             rates: vec![PassRate::UNKNOWN; self.tests.len()],
             by_order: self.tests.iter().map(|_| None).collect(),
             needed: Vec::with_capacity(self.tests.len()),
             scratch: Selection::default(),
             few: Vec::new(),
-            tally: Tally::new(self.tests.len() + self.residual.len()),
+            tally: Tally::new(self.tests.len() + self.residual.len() + more),
         }
     }
 

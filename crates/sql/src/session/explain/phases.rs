@@ -98,7 +98,8 @@ fn in_order(report: &FragmentReport) -> Vec<(&PhaseKind, PhaseCounts)> {
     phases.sort_by_key(|(kind, counts)| {
         let rank = match kind {
             PhaseKind::Visible => 0,
-            PhaseKind::Output => 2,
+            PhaseKind::First { .. } => 2,
+            PhaseKind::Output => 3,
             _ => 1,
         };
         (rank, std::cmp::Reverse(counts.rows_in))
@@ -110,6 +111,9 @@ fn describe(kind: &PhaseKind, schema: &Schema) -> String {
     match kind {
         PhaseKind::Visible => "visible".to_owned(),
         PhaseKind::Output => "output".to_owned(),
+        PhaseKind::First { column, rows } => {
+            format!("the first {rows} by {}", schema.field(*column).name())
+        }
         PhaseKind::Conditions(conjuncts) => {
             let conjuncts = conjuncts
                 .iter()
