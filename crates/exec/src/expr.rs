@@ -8,6 +8,7 @@ mod eval;
 mod in_list;
 pub(crate) mod ints;
 mod literal;
+mod pattern;
 
 pub(crate) use compile::{Expression, columns_of};
 pub(crate) use error::unexpected;

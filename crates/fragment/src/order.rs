@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// The receiver keeps only the first rows by this order. An executor may send more, in any order; of rows that are
-/// equal by the order it may choose.
+/// equal by the order it may choose. Both zeros are equal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Order {
     /// What rows are compared by.

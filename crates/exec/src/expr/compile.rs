@@ -2,8 +2,10 @@
 
 use super::in_list::Members;
 use super::literal::literal;
+use super::pattern::Pattern;
 use crate::columns::FragmentColumns;
-use arrow_array::{ArrayRef, StringViewArray};
+
+use arrow_array::ArrayRef;
 use arrow_schema::DataType;
 use eris_fragment::{BinaryOp, Expr, FragmentError, Type};
 use std::sync::Arc;
@@ -54,10 +56,8 @@ pub(crate) enum ExpressionNode {
     },
     Like {
         operand: Box<ExpressionNode>,
-        /// One row.
-        pattern: ArrayRef,
+        pattern: Pattern,
         negated: bool,
-        case_insensitive: bool,
         text: Arc<str>,
     },
     Case {
@@ -200,9 +200,8 @@ impl Compiler<'_> {
                 }
                 ExpressionNode::Like {
                     operand: self.boxed(operand)?,
-                    pattern: Arc::new(StringViewArray::from(vec![&**pattern])),
+                    pattern: Pattern::new(pattern, *case_insensitive),
                     negated: *negated,
-                    case_insensitive: *case_insensitive,
                     text: self.text(expr),
                 }
             }

@@ -248,21 +248,11 @@ impl ExpressionNode {
                 operand,
                 pattern,
                 negated,
-                case_insensitive,
                 text,
-            } => {
-                let like = match (negated, case_insensitive) {
-                    (false, false) => arrow_string::like::like,
-                    (true, false) => arrow_string::like::nlike,
-                    (false, true) => arrow_string::like::ilike,
-                    (true, true) => arrow_string::like::nilike,
-                };
-                let pattern = Scalar::new(pattern.clone());
-                operand
-                    .evaluate(frame)?
-                    .map(|array| Ok(Arc::new(like(array, &pattern)?) as _))
-                    .map_err(|error| kernel(error, text))?
-            }
+            } => operand
+                .evaluate(frame)?
+                .map(|array| Ok(Arc::new(pattern.test(array, *negated)?) as _))
+                .map_err(|error| kernel(error, text))?,
             ExpressionNode::Case {
                 branches,
                 otherwise,

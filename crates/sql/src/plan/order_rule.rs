@@ -1,5 +1,6 @@
 //! The physical rule that tells fragments of how many rows the first are enough: `ORDER BY … LIMIT` above a scan. The
-//! sort stays; an executor with an index in this order sends little more than these rows.
+//! sort stays. An executor with an index in this order sends little more than these rows, and others leave out what comes
+//! too late.
 
 use crate::plan::fragment_exec::FragmentExec;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
@@ -48,11 +49,9 @@ impl PhysicalOptimizerRule for TellOrder {
 
 /// The sort's input with a fragment that knows of it.
 fn told(sort: &SortExec) -> Option<Result<Arc<dyn ExecutionPlan>>> {
-    let keys = sort.expr().iter().enumerate().map(|(number, key)| {
+    let keys = sort.expr().iter().map(|key| {
         let column = key.expr.downcast_ref::<Column>();
-        // Of two zeros, an index has one first. That matters if another key follows.
-        let is_last = number + 1 == sort.expr().len();
-        let column = column.or_else(|| zero_of(&key.expr).filter(|_| is_last));
+        let column = column.or_else(|| zero_of(&key.expr));
         Some(OrderKey {
             column: column?.index(),
             descending: key.options.descending,
