@@ -70,7 +70,11 @@ def hyper(pipe, files):
                 connection.execute_command(f"CREATE TEMP TABLE \"{name}\" AS (SELECT * FROM external('{path}'))")
             return connection
 
-        serve(pipe, f"Hyper {api.__version__}", load, lambda connection, _, sql: connection.execute_list_query(sql))
+        def run(connection, _, sql):
+            as_python = lambda value: value.to_date() if isinstance(value, api.Date) else value
+            return [[as_python(value) for value in row] for row in connection.execute_list_query(sql)]
+
+        serve(pipe, f"Hyper {api.__version__}", load, run)
 
 
 def clickhouse(pipe, files):

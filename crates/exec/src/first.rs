@@ -7,8 +7,8 @@
 //! chunk 3:  from 5 to 9                     3        skipped, as its zone says
 //! ```
 //!
-//! Each worker keeps the keys of the best rows that it has met, and tells the others its bound. Only the first key of the
-//! order counts: rows that equal the bound stay, for the other keys decide about them.
+//! Each worker keeps the keys of the best rows that it has met, and tells the others its bound. Only the first key of
+//! the order counts: rows that equal the bound stay, for the other keys decide about them. Why: docs/decisions/0044.
 
 use crate::columns::FragmentColumns;
 use crate::filter::{ChunkInput, FEW_TESTED, FilterState, Passed, float_key, float_of_key};
@@ -217,6 +217,14 @@ impl FirstRows {
         let is_better = *bound < before;
         ranks.truncate(self.rows);
         is_better
+    }
+}
+
+impl BestRanks {
+    /// Memory taken.
+    pub(crate) fn bytes(&self) -> usize {
+        let words = self.valid.words().len();
+        (self.ranks.capacity() + self.floats.capacity() + words) * size_of::<u64>()
     }
 }
 

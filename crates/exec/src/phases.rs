@@ -3,7 +3,7 @@
 //! A chunk's rows go through the phases one after the other, the tests in whatever order is best for the chunk:
 //!
 //! ```text
-//! rows of the chunk ─▶ visible ─▶ test ─▶ test ─▶ … ─▶ residual ─▶ output
+//! rows of the chunk ─▶ visible ─▶ test ─▶ test ─▶ … ─▶ residual ─▶ first ─▶ output
 //!                          each phase: rows met, rows that passed, bytes of columns that were read for it
 //! ```
 //!

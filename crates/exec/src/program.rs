@@ -69,7 +69,7 @@ impl Partial {
     /// adds, so that a caller can account the growth after each chunk.
     pub fn bytes(&self) -> usize {
         match &self.output {
-            OutputState::Rows(state) => state.bytes(),
+            OutputState::Rows(state) => state.bytes() + self.best.bytes(),
             OutputState::Groups(state) => state.bytes(),
         }
     }

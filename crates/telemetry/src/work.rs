@@ -63,12 +63,13 @@ impl Work {
             // Who ends is counted after it was spawned, so it is read before.
             let ended = counters.ended.get();
             let (run, timed) = (counters.run.get(), counters.timed.get());
+            let spawned = counters.spawned.get();
             let each = (timed > 0).then(|| counters.nanoseconds.get() as f64 / timed as f64);
             WorkSnapshot {
                 kind,
                 run,
-                spawned: counters.spawned.get(),
-                waiting: counters.spawned.get().saturating_sub(ended),
+                spawned,
+                waiting: spawned.saturating_sub(ended),
                 waits: counters.waits.get(),
                 time: each.map(|each| Duration::from_nanos((each * run as f64) as u64)),
             }

@@ -65,14 +65,14 @@ def column_kinds(rows, width):
     return kinds
 
 
-def difference(expected, actual, order=None):
+def difference(expected, actual, order=None, names=("DuckDB", "eris")):
     """What differs between DuckDB's rows and eris' rows, as readable lines; empty when nothing does.
 
     Rows are compared as multisets. `order` are the positions of the columns that the query sorts by: their sequence must
     agree too, while rows equal in all of them may come in any order.
     """
     if len(expected) != len(actual):
-        return [f"{len(actual)} rows instead of {len(expected)}"] + sample(expected, actual)
+        return [f"{len(actual)} rows instead of {len(expected)}"] + sample(expected, actual, names)
     if not expected:
         return []
     width = len(expected[0])
@@ -85,11 +85,11 @@ def difference(expected, actual, order=None):
 
     only_expected, only_actual = unmatched(expected, actual, kinds)
     if only_expected or only_actual:
-        return [f"{len(only_expected)} rows differ"] + sample(only_expected, only_actual)
+        return [f"{len(only_expected)} rows differ"] + sample(only_expected, only_actual, names)
     if order:
         for number, (left, right) in enumerate(zip(expected, actual)):
             if any(not equal(left[column], right[column]) for column in order):
-                return [f"same rows in another order, from row {number} on"] + sample([left], [right])
+                return [f"same rows in another order, from row {number} on"] + sample([left], [right], names)
     return []
 
 
@@ -135,10 +135,10 @@ def equal(left, right):
     return comparable(left) == comparable(right)
 
 
-def sample(expected, actual, rows=5):
+def sample(expected, actual, names=("DuckDB", "eris"), rows=5):
     """The first rows of both, one under the other."""
     lines = []
-    for name, some in (("DuckDB", expected), ("eris", actual)):
+    for name, some in zip(names, (expected, actual)):
         lines += [f"  {name:>6}: {' | '.join(map(str, row))}" for row in some[:rows]]
         if len(some) > rows:
             lines.append(f"  {name:>6}: … {len(some) - rows} more")

@@ -3,8 +3,8 @@
 //! ```text
 //! 'a%b%c%d'     starts with a │ b, and behind it c │ ends with d, behind all of these
 //! ```
-//! Arrow's kernels make a regular expression of such a pattern, for each vector anew. So texts between `%` are looked for
-//! one after the other here. All other patterns are left to Arrow.
+//! Arrow's kernels make a regular expression of such a pattern, for each vector anew. So texts between `%` are looked
+//! for one after the other here. All other patterns are left to Arrow.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BooleanArray, Scalar, StringViewArray};

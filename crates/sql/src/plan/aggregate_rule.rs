@@ -11,6 +11,7 @@
 //! aggregate's, state columns included: AVG is a count and a sum, in this order.
 
 mod computed;
+mod early;
 mod sets;
 
 use crate::plan::fragment_exec::FragmentExec;
@@ -76,7 +77,7 @@ fn pushed(
             return Ok(Some(regrouped));
         }
     }
-    Ok(None)
+    early::below_join(aggregate)
 }
 
 /// The fragment that does what a partial aggregate and all below it do; `None` if none can.

@@ -1,6 +1,6 @@
 //! The physical rule that tells fragments of how many rows the first are enough: `ORDER BY … LIMIT` above a scan. The
-//! sort stays. An executor with an index in this order sends little more than these rows, and others leave out what comes
-//! too late.
+//! sort stays. An executor with an index in this order sends little more than these rows, and others leave out what
+//! comes too late.
 
 use crate::plan::fragment_exec::FragmentExec;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
