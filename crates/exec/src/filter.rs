@@ -20,6 +20,7 @@ mod together;
 mod truth;
 
 pub(crate) use classify::Filter;
+pub(crate) use form::ChunkTest;
 pub(crate) use run::{ChunkInput, FEW_TESTED, FilterState, Passed};
 pub(crate) use together::run_tests;
 pub(crate) use truth::{float_key, float_of_key};

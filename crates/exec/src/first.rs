@@ -11,7 +11,9 @@
 //! the order counts: rows that equal the bound stay, for the other keys decide about them. Why: docs/decisions/0044.
 
 use crate::columns::FragmentColumns;
-use crate::filter::{ChunkInput, FEW_TESTED, FilterState, Passed, float_key, float_of_key};
+use crate::filter::{
+    ChunkInput, ChunkTest, FEW_TESTED, FilterState, Passed, float_key, float_of_key,
+};
 use crate::phases::Left;
 use crate::work::Work;
 use eris_column::{ColumnChunk, ColumnPredicate, Domain, Selection};
@@ -73,7 +75,8 @@ impl FirstRows {
     /// Whether the zones of a chunk show that none of its rows is among the first.
     pub(crate) fn excludes(&self, view: &ChunkView, columns: &FragmentColumns) -> bool {
         let (chunk, predicate) = (self.chunk(view, columns), self.predicate());
-        self.applies(chunk) && predicate.is_some_and(|predicate| chunk.excludes(&predicate))
+        let excludes = |predicate: ColumnPredicate| self.test(&predicate).excludes(chunk);
+        self.applies(chunk) && predicate.is_some_and(excludes)
     }
 
     fn chunk<'a>(&self, view: &'a ChunkView, columns: &FragmentColumns) -> &'a ColumnChunk {
@@ -133,24 +136,28 @@ impl FirstRows {
 
     fn retain(&self, chunk: &ColumnChunk, isa: Isa, rows: &mut Rows<'_>, best: &mut BestRanks) {
         if let Some(predicate) = self.predicate() {
-            rows.filter(chunk, isa, &predicate);
+            rows.filter(chunk, isa, self.test(&predicate), &mut best.valid);
         }
         if self.learn(chunk, isa, rows, best)
             && let Some(predicate) = self.predicate()
         {
-            rows.filter(chunk, isa, &predicate);
+            rows.filter(chunk, isa, self.test(&predicate), &mut best.valid);
         }
     }
 
-    /// Chunks whose NULLs come first are left as they are. So are those that are stored by an order of keys: for these
-    /// each new bound would have to be translated.
+    /// Chunks that are stored by an order of keys are left as they are: for these each new bound would have to be
+    /// translated.
     fn applies(&self, chunk: &ColumnChunk) -> bool {
-        let nulls_win = self.key.nulls_first && chunk.nulls() > 0;
-        let is_empty = chunk.nulls() == chunk.rows();
-        !nulls_win && !is_empty && chunk.order().is_none() && !chunk.is_coded()
+        let has_values = chunk.nulls() < chunk.rows();
+        has_values && chunk.order().is_none() && !chunk.is_coded()
     }
 
-    /// What rows have to be to be among the first, as far as that is known. NULL is not.
+    /// NULLs that come first stay, however many there are.
+    fn test<'a>(&self, predicate: &'a ColumnPredicate) -> ChunkTest<'a> {
+        ChunkTest::of_values(predicate, self.key.nulls_first)
+    }
+
+    /// What values have to be to be among the first, as far as that is known.
     fn predicate(&self) -> Option<ColumnPredicate> {
         let rank = self.bound.load(Relaxed);
         if rank == i64::MAX {
@@ -229,10 +236,16 @@ impl BestRanks {
 }
 
 impl Rows<'_> {
-    fn filter(&mut self, chunk: &ColumnChunk, isa: Isa, predicate: &ColumnPredicate) {
+    fn filter(
+        &mut self,
+        chunk: &ColumnChunk,
+        isa: Isa,
+        test: ChunkTest<'_>,
+        scratch: &mut Selection,
+    ) {
         match self {
-            Rows::Selected(selection) => chunk.filter(isa, predicate, selection),
-            Rows::Listed(rows) => chunk.retain(isa, predicate, rows),
+            Rows::Selected(selection) => test.filter(chunk, isa, selection, scratch),
+            Rows::Listed(rows) => test.retain(chunk, isa, rows),
         }
     }
 }

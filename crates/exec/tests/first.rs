@@ -109,12 +109,12 @@ fn what_is_left_is_enough_whoever_met_it() {
 }
 
 /// Rows of each chunk that go on if only the first three are wanted.
-fn passed(chunks: &[ArrayRef], descending: bool) -> Vec<u64> {
+fn passed(chunks: &[ArrayRef], descending: bool, nulls_first: bool) -> Vec<u64> {
     let order = Order {
         keys: vec![OrderKey {
             column: 0,
             descending,
-            nulls_first: false,
+            nulls_first,
         }],
         rows: 3,
     };
@@ -147,8 +147,11 @@ fn rows_and_chunks_that_come_too_late_are_left_out() {
         numbers(&[5, 9, 7]),
         nulls,
     ];
-    assert_eq!(passed(&chunks, false), [3, 1, 0, 1]);
-    assert_eq!(passed(&chunks, true), [3, 1, 1, 0]);
+    assert_eq!(passed(&chunks, false, false), [3, 1, 0, 1]);
+    assert_eq!(passed(&chunks, true, false), [3, 1, 1, 0]);
+    // NULLs stay if they come first, and only they.
+    assert_eq!(passed(&chunks, false, true), [3, 1, 0, 3]);
+    assert_eq!(passed(&chunks, true, true), [3, 1, 1, 2]);
     let floats = |values: &[f64]| Arc::new(Float64Array::from(values.to_vec())) as ArrayRef;
     let chunks = [
         floats(&[1.0, -0.0, 2.5, 0.0, f64::NAN, 0.0]),
@@ -156,6 +159,6 @@ fn rows_and_chunks_that_come_too_late_are_left_out() {
         floats(&[0.5, 2.0]),
     ];
     // None of the zeros comes first.
-    assert_eq!(passed(&chunks, false), [3, 2, 0]);
-    assert_eq!(passed(&chunks, true), [3, 0, 1]);
+    assert_eq!(passed(&chunks, false, false), [3, 2, 0]);
+    assert_eq!(passed(&chunks, true, true), [3, 0, 1]);
 }

@@ -15,7 +15,7 @@ pub(super) struct OrderedPredicate {
 
 /// A test in the form that one chunk of its column needs.
 #[derive(Clone, Copy)]
-pub(super) struct ChunkTest<'a> {
+pub(crate) struct ChunkTest<'a> {
     pub(super) predicate: &'a ColumnPredicate,
     or_null: bool,
 }
@@ -46,9 +46,14 @@ impl Test {
     }
 }
 
-impl ChunkTest<'_> {
+impl<'a> ChunkTest<'a> {
+    /// A predicate on values, as chunks without an order of keys have them. NULLs pass, too, if it says so.
+    pub(crate) fn of_values(predicate: &'a ColumnPredicate, or_null: bool) -> Self {
+        ChunkTest { predicate, or_null }
+    }
+
     /// The zone shows that no row passes.
-    pub(super) fn excludes(&self, chunk: &ColumnChunk) -> bool {
+    pub(crate) fn excludes(&self, chunk: &ColumnChunk) -> bool {
         chunk.excludes(self.predicate) && !self.looks_for_nulls(chunk)
     }
 
@@ -66,7 +71,7 @@ impl ChunkTest<'_> {
     }
 
     /// Takes the rows out of the selection that do not pass.
-    pub(super) fn filter(
+    pub(crate) fn filter(
         &self,
         chunk: &ColumnChunk,
         isa: Isa,
@@ -83,7 +88,7 @@ impl ChunkTest<'_> {
     }
 
     /// The same of a few rows, which ascend.
-    pub(super) fn retain(&self, chunk: &ColumnChunk, isa: Isa, rows: &mut Vec<u32>) {
+    pub(crate) fn retain(&self, chunk: &ColumnChunk, isa: Isa, rows: &mut Vec<u32>) {
         if !self.looks_for_nulls(chunk) {
             return chunk.retain(isa, self.predicate, rows);
         }

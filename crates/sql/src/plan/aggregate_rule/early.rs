@@ -282,7 +282,7 @@ impl<'a> AboveJoin<'a> {
         replaced.data()
     }
 
-    /// Of which sides the columns of an expression are; `None` if it is another one each time.
+    /// Of which sides the columns of an expression are; `None` if it has another value each time.
     fn sides(&self, expr: &PhysicalExprRef) -> Result<Option<Vec<JoinSide>>> {
         let (mut sides, mut is_volatile) = (Vec::new(), false);
         self.inlined(expr)?.apply(|part| {

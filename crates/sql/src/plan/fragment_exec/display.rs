@@ -5,6 +5,7 @@ use crate::plan::time::Time;
 use crate::plan::translate::Named;
 use datafusion::arrow::datatypes::Schema;
 use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType};
 use eris_fragment::{Aggregate, AggregateFunction, Copied, Expr, NumaStrategy, Output};
 use eris_home::IndexKind;
@@ -139,11 +140,13 @@ impl FragmentExec {
         if !self.dynamic.is_empty() {
             let mut columns = Vec::new();
             for filter in &self.dynamic {
-                for column in filter.children() {
-                    let name = column.to_string();
-                    let name = name.split('@').next().unwrap_or_default().to_owned();
-                    if !columns.contains(&name) {
-                        columns.push(name);
+                for operand in filter.children() {
+                    let mut found: Vec<_> = collect_columns(operand).into_iter().collect();
+                    found.sort_unstable_by_key(Column::index);
+                    for column in found {
+                        if !columns.iter().any(|name| name == column.name()) {
+                            columns.push(column.name().to_owned());
+                        }
                     }
                 }
             }
