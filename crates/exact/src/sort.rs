@@ -1,7 +1,8 @@
 //! Sorts by numbers: rows are compared by [one number each](packed), not key by key.
 //!
 //! ```text
-//! batches of the input ──▶ keys packed ──▶ numbers sorted ──▶ batches, each gathered from those of the input
+//! batches of the input ──▶ keys packed ──▶ numbers sorted ──▶ batches: keys are read out of the numbers, other columns
+//!       │                      │                              are gathered from the batches of the input
 //!       │                      └─ too wide ──────────┐
 //!       └─ no room for them ─────────────────────────┴──▶ DataFusion's sort, which writes files
 //! ```
@@ -12,9 +13,9 @@
 mod packed;
 
 use crate::once::OnceExec;
-use datafusion::arrow::array::RecordBatch;
-use datafusion::arrow::compute::{concat_batches, interleave_record_batch};
-use datafusion::arrow::datatypes::DataType;
+use datafusion::arrow::array::{Array, ArrayRef, RecordBatch};
+use datafusion::arrow::compute::{concat_batches, interleave};
+use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::Statistics;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::utils::memory::RecordBatchMemoryCounter;
@@ -22,7 +23,8 @@ use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::{LexOrdering, PhysicalExpr};
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::{LexOrdering, PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::execution_plan::ReplaceChildrenOptions;
 use datafusion::physical_plan::metrics::{
@@ -36,7 +38,7 @@ use datafusion::physical_plan::{
     InputDistributionRequirements, PlanProperties,
 };
 use futures::{StreamExt, TryStreamExt, stream};
-use packed::{KeyColumn, Order, is_packed};
+use packed::{KeyColumn, Order, is_packed, is_unpacked};
 use std::fmt;
 use std::sync::Arc;
 
@@ -242,6 +244,14 @@ impl Batches {
     }
 }
 
+/// Where the values of a sorted column come from.
+enum SortedColumn {
+    /// From the numbers.
+    Key(usize),
+    /// From the batches.
+    Others(Vec<ArrayRef>),
+}
+
 /// Bytes that the number and the place of a row take beside its keys.
 const BYTES_PER_ROW: usize = size_of::<u128>();
 
@@ -277,24 +287,62 @@ impl Sorting {
         let timer = time.timer();
         let batches = batches.finish()?;
         let rows: Vec<usize> = batches.iter().map(RecordBatch::num_rows).collect();
-        let order = Order::new(&keys, &rows);
+        let columns: Vec<SortedColumn> = (0..schema.fields().len())
+            .map(|column| match self.key_of(column, &schema, &keys) {
+                Some(key) => SortedColumn::Key(key),
+                None => SortedColumn::Others(
+                    batches
+                        .iter()
+                        .map(|batch| Arc::clone(batch.column(column)))
+                        .collect(),
+                ),
+            })
+            .collect();
+        let have_places = columns
+            .iter()
+            .any(|column| matches!(column, SortedColumn::Others(_)));
+        let order = Order::new(keys, &rows, have_places);
         timer.done();
-        let Some(order) = order else {
+        let Ok(order) = order else {
             return self.hand_over(batches, None);
         };
-        drop(keys);
+        drop(batches);
+        let of_result = Arc::clone(&schema);
         let sorted = (0..order.len().div_ceil(most)).map(move |piece| {
             let _timer = self.metrics.elapsed_compute().timer();
             // It is held until all is handed out.
             let _ = &self.held;
             let first = piece * most;
-            let places = order.rows(first..order.len().min(first + most));
-            let batches: Vec<&RecordBatch> = batches.iter().collect();
-            let batch = interleave_record_batch(&batches, &places)?;
+            let range = first..order.len().min(first + most);
+            let places = match have_places {
+                true => order.rows(range.clone()),
+                false => Vec::new(),
+            };
+            let fields = of_result.fields().iter();
+            let columns = fields.zip(&columns).map(|(field, column)| match column {
+                SortedColumn::Key(key) => Ok(order.key(*key, range.clone(), field.data_type())),
+                SortedColumn::Others(pieces) => {
+                    let pieces: Vec<&dyn Array> = pieces.iter().map(|piece| &**piece).collect();
+                    interleave(&pieces, &places)
+                }
+            });
+            let columns = columns.collect::<std::result::Result<Vec<_>, _>>()?;
+            let batch = RecordBatch::try_new(Arc::clone(&of_result), columns)?;
             Ok(batch).record_output(&self.metrics)
         });
         let sorted = stream::iter(sorted);
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, sorted)))
+    }
+
+    /// The sort key that a column is, if its values can be read out of the numbers.
+    fn key_of(&self, column: usize, schema: &SchemaRef, keys: &[KeyColumn]) -> Option<usize> {
+        let is_it = |key: &PhysicalSortExpr| {
+            let key = key.expr.downcast_ref::<Column>();
+            key.is_some_and(|key| key.index() == column)
+        };
+        let key = self.by.iter().position(is_it)?;
+        let data_type = schema.field(column).data_type();
+        (keys[key].is_unpacked() && is_unpacked(data_type)).then_some(key)
     }
 
     /// What is there, and what comes, sorted by DataFusion.

@@ -7,18 +7,70 @@
 //!                            └─────────────┴──────────────────────┴───────────────────┘
 //! ```
 //!
-//! Each key takes the bits that its values span. What all keys and the row's place take must fit into 128 bits. Then
-//! rows are compared by one comparison, and nothing is looked at but these numbers.
+//! Each key takes the bits that its values span. What all keys and the row's place take must fit into 128 bits; most
+//! often it fits into 64. Then rows are compared by one comparison, and nothing is looked at but these numbers.
+//!
+//! A column that is a key is read out of the numbers, one after the other. If all columns are, rows have no place:
+//! equal ones have nothing that tells them apart.
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray};
+use datafusion::arrow::buffer::{BooleanBuffer, NullBuffer};
 use datafusion::arrow::compute::{SortOptions, cast};
-use datafusion::arrow::datatypes::{
-    DataType, Decimal128Type, Float32Type, Float64Type, Int64Type, UInt64Type,
-};
+use datafusion::arrow::datatypes::*;
 use std::ops::Range;
+use std::sync::Arc;
 
-/// The bits of a number.
+/// The bits of the widest number.
 const BITS: u32 = u128::BITS;
+
+/// A number that has keys side by side.
+trait Number: Copy + Ord + Default + Send {
+    /// The number with another one behind it.
+    fn push(self, bits: u32, number: u128) -> Self;
+    /// So many bits, behind which there are others.
+    fn bits(self, bits: u32, behind: u32) -> u64;
+}
+
+macro_rules! number {
+    ($number:ty) => {
+        impl Number for $number {
+            #[inline(always)]
+            fn push(self, bits: u32, number: u128) -> Self {
+                self.unbounded_shl(bits) | number as $number
+            }
+
+            #[inline(always)]
+            fn bits(self, bits: u32, behind: u32) -> u64 {
+                let all = self.unbounded_shr(behind) as u64;
+                all & (1u64.unbounded_shl(bits)).wrapping_sub(1)
+            }
+        }
+    };
+}
+
+number!(u64);
+number!(u128);
+
+/// Calls a macro with the Arrow type of values that are as they are packed.
+macro_rules! unpacked_types {
+    ($data_type:expr, $call:ident, $other:expr) => {
+        match $data_type {
+            DataType::Int8 => $call!(Int8Type),
+            DataType::Int16 => $call!(Int16Type),
+            DataType::Int32 => $call!(Int32Type),
+            DataType::Int64 => $call!(Int64Type),
+            DataType::UInt8 => $call!(UInt8Type),
+            DataType::UInt16 => $call!(UInt16Type),
+            DataType::UInt32 => $call!(UInt32Type),
+            DataType::Date32 => $call!(Date32Type),
+            DataType::Timestamp(TimeUnit::Second, _) => $call!(TimestampSecondType),
+            DataType::Timestamp(TimeUnit::Millisecond, _) => $call!(TimestampMillisecondType),
+            DataType::Timestamp(TimeUnit::Microsecond, _) => $call!(TimestampMicrosecondType),
+            DataType::Timestamp(TimeUnit::Nanosecond, _) => $call!(TimestampNanosecondType),
+            _ => $other,
+        }
+    };
+}
 
 /// Whether values of a type can be packed, if they lie close enough together.
 pub(super) fn is_packed(data_type: &DataType) -> bool {
@@ -75,6 +127,15 @@ impl KeyColumn {
         true
     }
 
+    /// What it takes to read its values out of numbers.
+    fn without_values(self) -> Self {
+        KeyColumn {
+            values: Vec::new(),
+            nulls: self.nulls.into_iter().take(1).collect(),
+            ..self
+        }
+    }
+
     /// The bytes that it holds.
     pub fn bytes(&self) -> usize {
         (self.values.capacity() + self.nulls.capacity()) * size_of::<i64>()
@@ -93,38 +154,84 @@ impl KeyColumn {
     }
 
     /// Puts its numbers behind those that are there.
-    fn pack(&self, packed: &mut [u128]) {
+    fn pack<N: Number>(&self, packed: &mut [N]) {
         let SortOptions {
             descending,
             nulls_first,
         } = self.options;
         let (low, high) = self.range.unwrap_or((0, 0));
-        let has_nulls = !self.nulls.is_empty();
-        let first = u128::from(has_nulls && nulls_first);
+        let first = self.first();
         let bits = self.bits();
         // What stands for NULL may be anything, and must not get into the other keys.
         let own = (1 << bits) - 1;
-        let rows = packed.iter_mut().zip(&self.values);
-        match descending {
-            false => rows.for_each(|(packed, value)| {
-                let number = u128::from(value.wrapping_sub(low) as u64) + first;
-                *packed = *packed << bits | number & own;
-            }),
-            true => rows.for_each(|(packed, value)| {
-                let number = u128::from(high.wrapping_sub(*value) as u64) + first;
-                *packed = *packed << bits | number & own;
-            }),
-        }
-        if has_nulls {
-            let number = match nulls_first {
-                true => 0,
-                false => self.numbers() - 1,
+        let mut nulls = self.nulls.iter().copied().peekable();
+        let null = match nulls_first {
+            true => 0,
+            false => self.numbers().saturating_sub(1),
+        };
+        for (row, (packed, value)) in packed.iter_mut().zip(&self.values).enumerate() {
+            let distance = match descending {
+                false => value.wrapping_sub(low) as u64,
+                true => high.wrapping_sub(*value) as u64,
             };
-            for &row in &self.nulls {
-                packed[row] = packed[row] & !own | number;
-            }
+            let number = match nulls.next_if_eq(&row) {
+                None => (u128::from(distance) + first) & own,
+                Some(_) => null,
+            };
+            *packed = packed.push(bits, number);
         }
     }
+
+    /// Whether its values can be read out of the numbers, if those of its type can.
+    pub fn is_unpacked(&self) -> bool {
+        self.bits() <= u64::BITS
+    }
+
+    /// What the number of the first value is: NULL may be before it.
+    fn first(&self) -> u128 {
+        u128::from(!self.nulls.is_empty() && self.options.nulls_first)
+    }
+
+    /// The values that some packed numbers have, `behind` so many other bits. They are of a type that
+    /// [can be read out of them](is_unpacked).
+    fn unpack<N: Number>(&self, packed: &[N], behind: u32, data_type: &DataType) -> ArrayRef {
+        let bits = self.bits();
+        let (low, high) = self.range.unwrap_or((0, 0));
+        let first = self.first() as u64;
+        let value = |packed: &N| {
+            let distance = packed.bits(bits, behind).wrapping_sub(first) as i64;
+            match self.options.descending {
+                false => low.wrapping_add(distance),
+                true => high.wrapping_sub(distance),
+            }
+        };
+        let nulls = (!self.nulls.is_empty()).then(|| {
+            let null = match self.options.nulls_first {
+                true => 0,
+                false => (self.numbers() - 1) as u64,
+            };
+            let is_valid = |row: usize| packed[row].bits(bits, behind) != null;
+            NullBuffer::new(BooleanBuffer::collect_bool(packed.len(), is_valid))
+        });
+        macro_rules! array {
+            ($kind:ty) => {{
+                let values = packed.iter().map(|packed| value(packed) as _);
+                let array = PrimitiveArray::<$kind>::new(values.collect(), nulls);
+                Arc::new(array.with_data_type(data_type.clone()))
+            }};
+        }
+        unpacked_types!(data_type, array, unreachable!("it is asked before"))
+    }
+}
+
+/// Whether values of a type can be read out of packed numbers.
+pub(super) fn is_unpacked(data_type: &DataType) -> bool {
+    macro_rules! yes {
+        ($kind:ty) => {
+            true
+        };
+    }
+    unpacked_types!(data_type, yes, false)
 }
 
 /// How many bits it takes to tell so many numbers apart.
@@ -182,30 +289,54 @@ fn append(array: &ArrayRef, out: &mut Vec<i64>) -> bool {
 /// Rows in the order of their keys.
 #[derive(Debug)]
 pub(super) struct Order {
-    packed: Vec<u128>,
+    keys: Vec<KeyColumn>,
+    packed: Packed,
     of_rows: u32,
     of_batches: u32,
 }
 
+#[derive(Debug)]
+enum Packed {
+    Narrow(Vec<u64>),
+    Wide(Vec<u128>),
+}
+
+/// Does the same with numbers of either width.
+macro_rules! either {
+    ($packed:expr, $name:ident => $result:expr) => {
+        match $packed {
+            Packed::Narrow($name) => $result,
+            Packed::Wide($name) => $result,
+        }
+    };
+}
+
 impl Order {
-    /// Of batches with so many rows each. Rows that are equal stay as they are. `None` if a row takes more bits than
-    /// there are.
-    pub fn new(keys: &[KeyColumn], batches: &[usize]) -> Option<Self> {
-        let of_rows = bits_of(batches.iter().max().copied().unwrap_or(0) as u128);
-        let of_batches = bits_of(batches.len() as u128);
-        let bits = keys.iter().map(KeyColumn::bits).sum::<u32>();
-        if bits + of_rows + of_batches > BITS {
-            return None;
+    /// Of batches with so many rows each. Rows that are equal stay as they are. If they have no places, only their keys
+    /// can be read. Gives the keys back if a row takes more bits than there are.
+    pub fn new(
+        keys: Vec<KeyColumn>,
+        batches: &[usize],
+        have_places: bool,
+    ) -> Result<Self, Vec<KeyColumn>> {
+        let bits_if = |number: usize| match have_places {
+            true => bits_of(number as u128),
+            false => 0,
+        };
+        let of_rows = bits_if(batches.iter().max().copied().unwrap_or(0));
+        let of_batches = bits_if(batches.len());
+        let bits = keys.iter().map(KeyColumn::bits).sum::<u32>() + of_rows + of_batches;
+        let places = have_places.then_some((batches, of_rows, of_batches));
+        let rows = batches.iter().sum();
+        if bits > BITS {
+            return Err(keys);
         }
-        let mut packed = vec![0; batches.iter().sum()];
-        keys.iter().for_each(|key| key.pack(&mut packed));
-        let rows = batches.iter().enumerate();
-        let rows = rows.flat_map(|(batch, &rows)| (0..rows).map(move |row| (batch, row)));
-        for (packed, (batch, row)) in packed.iter_mut().zip(rows) {
-            *packed = (*packed << of_batches | batch as u128) << of_rows | row as u128;
-        }
-        packed.sort_unstable();
-        Some(Order {
+        let packed = match bits <= u64::BITS {
+            true => Packed::Narrow(sorted(&keys, rows, places)),
+            false => Packed::Wide(sorted(&keys, rows, places)),
+        };
+        Ok(Order {
+            keys: keys.into_iter().map(KeyColumn::without_values).collect(),
             packed,
             of_rows,
             of_batches,
@@ -214,17 +345,46 @@ impl Order {
 
     /// Some of the rows: which batch each is of, and which of its rows it is.
     pub fn rows(&self, range: Range<usize>) -> Vec<(usize, usize)> {
-        let low = |number: u128, bits: u32| (number & ((1 << bits) - 1)) as usize;
-        let place = |&packed: &u128| {
-            let batch = low(packed >> self.of_rows, self.of_batches);
-            (batch, low(packed, self.of_rows))
-        };
-        self.packed[range].iter().map(place).collect()
+        let (of_rows, of_batches) = (self.of_rows, self.of_batches);
+        either!(&self.packed, packed => packed[range]
+            .iter()
+            .map(|packed| (packed.bits(of_batches, of_rows) as usize, packed.bits(of_rows, 0) as usize))
+            .collect())
+    }
+
+    /// The values of a key in some of the rows.
+    pub fn key(&self, key: usize, range: Range<usize>, data_type: &DataType) -> ArrayRef {
+        let behind = self.keys[key + 1..]
+            .iter()
+            .map(KeyColumn::bits)
+            .sum::<u32>();
+        let behind = behind + self.of_rows + self.of_batches;
+        either!(&self.packed, packed => self.keys[key].unpack(&packed[range], behind, data_type))
     }
 
     pub fn len(&self) -> usize {
-        self.packed.len()
+        either!(&self.packed, packed => packed.len())
     }
+}
+
+/// The numbers of all rows, in their order.
+fn sorted<N: Number>(
+    keys: &[KeyColumn],
+    rows: usize,
+    places: Option<(&[usize], u32, u32)>,
+) -> Vec<N> {
+    let mut packed = vec![N::default(); rows];
+    keys.iter().for_each(|key| key.pack(&mut packed));
+    if let Some((batches, of_rows, of_batches)) = places {
+        let rows = batches.iter().enumerate();
+        let rows = rows.flat_map(|(batch, &rows)| (0..rows).map(move |row| (batch, row)));
+        for (packed, (batch, row)) in packed.iter_mut().zip(rows) {
+            *packed = packed.push(of_batches, batch as u128);
+            *packed = packed.push(of_rows, row as u128);
+        }
+    }
+    packed.sort_unstable();
+    packed
 }
 
 #[cfg(test)]
@@ -234,7 +394,7 @@ mod tests {
         BooleanArray, Date32Array, Decimal128Array, Float32Array, Float64Array, Int8Array,
         Int64Array, UInt64Array,
     };
-    use datafusion::arrow::compute::{SortColumn, lexsort_to_indices};
+    use datafusion::arrow::compute::{SortColumn, lexsort_to_indices, take};
     use proptest::prelude::*;
     use std::sync::Arc;
 
@@ -316,13 +476,14 @@ mod tests {
                 }
                 Ok(key)
             }).collect::<Result<_, _>>()?;
-            let Some(order) = Order::new(&packed, &batches) else {
+            let options: Vec<SortOptions> = packed.iter().map(|key| key.options).collect();
+            let Ok(order) = Order::new(packed, &batches, true) else {
                 prop_assert!(keys.iter().filter(|(kind, ..)| [0, 2, 3, 4].contains(kind)).count() > 1);
                 return Ok(());
             };
             // The place breaks ties, as it does here.
             let places = Arc::new(Int64Array::from_iter_values(0..rows.len() as i64)) as ArrayRef;
-            let options = packed.iter().map(|key| key.options);
+            let options = options.into_iter();
             let by = columns.iter().cloned().zip(options.map(Some)).chain([(places, None)]);
             let by: Vec<_> = by.map(|(values, options)| SortColumn { values, options }).collect();
             let expected = lexsort_to_indices(&by, None).unwrap();
@@ -333,6 +494,12 @@ mod tests {
             let found = order.rows(0..order.len()).into_iter();
             let found: Vec<u32> = found.map(|(batch, row)| (starts[batch] + row) as u32).collect();
             prop_assert_eq!(&found[..], &expected.values()[..]);
+            for (key, column) in columns.iter().enumerate() {
+                if is_unpacked(column.data_type()) && order.keys[key].is_unpacked() {
+                    let unpacked = order.key(key, 0..order.len(), column.data_type());
+                    prop_assert_eq!(&unpacked, &take(column, &expected, None).unwrap());
+                }
+            }
         }
     }
 }
