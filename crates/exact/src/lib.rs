@@ -65,6 +65,8 @@
 //! | `aggregate::single_distinct` | `count(DISTINCT x)` beside a sum of decimals |
 //! | `join::asof` | adds ASOF joins |
 //! | `join::null_keys` | `IS NOT DISTINCT FROM` and `=` are keys of different joins |
+//! | `join::hash` | the table of a hash join is made by all threads |
+//! | `join::sides` | the side with fewer rows is the build side |
 //! | `join::spilling` | a hash join goes on in files when its build side does not fit, and tells its keys |
 //! | `join::same_names` | a join's filter does not reach another column of the same name |
 //! | `join::yielding` | a join that produces many rows can be cancelled |
@@ -128,6 +130,7 @@ pub use comparison::common_type::{MixedTypes, common_type};
 pub use comparison::nan::{one_nan, one_nan_in_rows};
 pub use counting::counted_input;
 pub use join::asof::ASOF;
+pub use join::hash::in_key_order;
 pub use join::spilling::KeySetExpr;
 pub use memory::cut::{batch_rows, with_batch_rows};
 pub use memory::spill::{Spill, SpillError};

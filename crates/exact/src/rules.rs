@@ -15,6 +15,7 @@ use crate::held::{HeldRule, IsHeld};
 use crate::join::asof::{FilterBelowAsOf, MarkedJoins};
 use crate::join::null_keys::EqualKeys;
 use crate::join::same_names::UnlessSameNames;
+use crate::join::sides::SmallerBuildSides;
 use crate::join::spilling::SpillJoins;
 use crate::join::yielding::YieldAfterJoins;
 use crate::memory::cut::CutBatches;
@@ -101,6 +102,11 @@ pub fn physical_rules() -> Vec<PhysicalRule> {
             *rule = Arc::new(UnlessSameNames(Arc::clone(rule)));
         }
     }
+    let place = rules
+        .iter()
+        .position(|rule| rule.name() == "join_selection");
+    let place = place.expect("DataFusion has this rule");
+    rules.insert(place + 1, Arc::new(SmallerBuildSides));
     insert_before(&mut rules, "EnsureCooperative", Arc::new(YieldAfterJoins));
     insert_before(&mut rules, "SanityCheckPlan", Arc::new(SpillJoins));
     insert_before(&mut rules, "SanityCheckPlan", Arc::new(AccountWindows));

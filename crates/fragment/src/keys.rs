@@ -5,6 +5,7 @@ use arrow_array::types::*;
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::{DataType, TimeUnit};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// Keeps the rows whose key is in a set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -92,9 +93,9 @@ impl KeySet {
         Some(by_integer_type!(values.data_type(), of))
     }
 
-    /// The set of the values of several arrays of one type, without NULL. It is made if it can be a list of so many
-    /// keys at most, or if `bits` says that so many keys may take so many bits. `None` also for values that are no
-    /// integers.
+    /// The set of the values of several arrays of one type, without NULL. It is a list of so many keys at most, or
+    /// bits, if `bits` says that so many keys may take so many. Else it is the range of the keys. `None` for values
+    /// that are no keys, and for more texts than a list has.
     pub fn of_pieces(
         pieces: &[ArrayRef],
         listed: usize,
@@ -103,6 +104,9 @@ impl KeySet {
         let Some(first) = pieces.first() else {
             return Some(KeySet::Integers(Vec::new()));
         };
+        if let DataType::Utf8View = first.data_type() {
+            return of_texts_in_pieces(pieces, listed);
+        }
         macro_rules! of {
             ($kind:ty) => {
                 of_integers_in_pieces::<$kind>(pieces, |value| value as i64, listed, bits)
@@ -226,7 +230,7 @@ fn of_integers_in_pieces<K: ArrowPrimitiveType>(
     }
     let width = high.abs_diff(low);
     if !bits(count, width) {
-        return None;
+        return Some(KeySet::Range { low, high });
     }
     let mut words = vec![0u64; (width / 64 + 1) as usize];
     each_key::<K>(pieces, key, |key| {
@@ -238,6 +242,20 @@ fn of_integers_in_pieces<K: ArrowPrimitiveType>(
         true => KeySet::Range { low, high },
         false => set,
     })
+}
+
+fn of_texts_in_pieces(pieces: &[ArrayRef], listed: usize) -> Option<KeySet> {
+    let mut texts = BTreeSet::new();
+    for piece in pieces {
+        for text in piece.as_string_view().iter().flatten() {
+            texts.insert(text);
+            if texts.len() > listed {
+                return None;
+            }
+        }
+    }
+    let texts = texts.into_iter().map(ToOwned::to_owned);
+    Some(KeySet::Strings(texts.collect()))
 }
 
 /// A bit for each key, from the least on, and as far as the width goes.

@@ -43,7 +43,7 @@ pub use lookup::Lookup;
 pub use order::{Order, OrderKey};
 pub use phases::{PhaseCounts, PhaseKind, Phases};
 pub use scalar::{Scalar, TimeUnit, Type, UnsupportedType, Value};
-pub use views::with_few_buffers;
+pub use views::{values_in_few_buffers, with_few_buffers};
 pub use wire::WireError;
 
 use eris_types::{ColumnId, ObjectId, Timestamp};

@@ -27,19 +27,26 @@ const INLINE: u32 = 12;
 
 /// The same rows. The texts of each column lie in few buffers.
 pub fn with_few_buffers(rows: RecordBatch) -> Result<RecordBatch, ArrowError> {
-    let few = 1 + rows.num_rows() / ROWS;
-    if !rows.columns().iter().any(|column| buffers(column) > few) {
+    if rows.columns().iter().all(has_few_buffers) {
         return Ok(rows);
     }
-    let gathered = |column: &ArrayRef| match column.data_type() {
-        _ if buffers(column) <= few => Ok(Arc::clone(column)),
-        DataType::Utf8View => gathered::<StringViewType>(column.as_byte_view()),
-        _ => gathered::<BinaryViewType>(column.as_byte_view()),
-    };
-    let columns = rows.columns().iter().map(gathered);
+    let columns = rows.columns().iter().map(values_in_few_buffers);
     let columns = columns.collect::<Result<Vec<_>, _>>()?;
     let options = RecordBatchOptions::new().with_row_count(Some(rows.num_rows()));
     RecordBatch::try_new_with_options(rows.schema(), columns, &options)
+}
+
+/// The same values. If they are texts, they lie in few buffers.
+pub fn values_in_few_buffers(column: &ArrayRef) -> Result<ArrayRef, ArrowError> {
+    match column.data_type() {
+        _ if has_few_buffers(column) => Ok(Arc::clone(column)),
+        DataType::Utf8View => gathered::<StringViewType>(column.as_byte_view()),
+        _ => gathered::<BinaryViewType>(column.as_byte_view()),
+    }
+}
+
+fn has_few_buffers(column: &ArrayRef) -> bool {
+    buffers(column) <= 1 + column.len() / ROWS
 }
 
 /// How many buffers of values a column refers to.

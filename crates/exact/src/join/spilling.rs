@@ -28,6 +28,7 @@ mod keys;
 mod pairs;
 mod spilled;
 
+use super::hash::HashJoin;
 use datafusion::common::Statistics;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::config::ConfigOptions;
@@ -46,7 +47,7 @@ use datafusion::physical_plan::{
 };
 use feed::{BuildExec, Feed, ProbeExec};
 use futures::{StreamExt, TryStreamExt, stream};
-use keys::BuildKeys;
+pub(crate) use keys::BuildKeys;
 pub use keys::KeySetExpr;
 use spilled::Spilled;
 use std::fmt;
@@ -90,7 +91,7 @@ impl PhysicalOptimizerRule for SpillJoins {
 pub(crate) struct SpillingJoinExec {
     planned: Arc<HashJoinExec>,
     /// The same over feeds.
-    running: HashJoinExec,
+    running: Running,
     feed: Arc<Feed>,
     /// How often the rows were repartitioned before.
     depth: usize,
@@ -102,13 +103,19 @@ pub(crate) struct SpillingJoinExec {
 impl SpillingJoinExec {
     pub fn new(planned: Arc<HashJoinExec>, depth: usize) -> Result<Self> {
         let builds = planned.left().output_partitioning().partition_count();
-        let feed = Arc::new(Feed::new(builds, BuildKeys::of(&planned, builds)?));
+        let keys = BuildKeys::of(&planned, builds)?.map(Arc::new);
+        let is_own = HashJoin::is_for(&planned);
+        let feed = Arc::new(Feed::new(builds, keys.clone(), is_own));
         let build = BuildExec::new(Arc::clone(planned.left()), Arc::clone(&feed));
         let probe = ProbeExec::new(Arc::clone(planned.right()), Arc::clone(&feed));
-        let running = planned
-            .builder()
-            .with_new_children(vec![Arc::new(build), Arc::new(probe)])?
-            .build()?;
+        let (build, probe) = (Arc::new(build), Arc::new(probe));
+        let running = match is_own {
+            true => Running::Own(HashJoin::new(&planned, build, probe, keys)),
+            false => {
+                let builder = planned.builder().with_new_children(vec![build, probe])?;
+                Running::DataFusions(builder.build()?)
+            }
+        };
         Ok(SpillingJoinExec {
             planned,
             running,
@@ -271,6 +278,33 @@ impl ExecutionPlan for SpillingJoinExec {
 
     fn fetch(&self) -> Option<usize> {
         self.planned.fetch()
+    }
+}
+
+/// Whoever joins as long as memory suffices.
+#[derive(Debug)]
+enum Running {
+    Own(HashJoin),
+    DataFusions(HashJoinExec),
+}
+
+impl Running {
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        match self {
+            Running::Own(join) => join.execute(partition, context),
+            Running::DataFusions(join) => join.execute(partition, context),
+        }
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        match self {
+            Running::Own(join) => Some(join.metrics()),
+            Running::DataFusions(join) => join.metrics(),
+        }
     }
 }
 

@@ -11,9 +11,10 @@
 //! Why rows are paired here: docs/decisions/0020.
 
 use super::combinations;
+use crate::values::{Values, values};
 use arrow_array::{ArrayRef, RecordBatch, UInt32Array};
 use arrow_schema::ArrowError;
-use arrow_select::take::take_record_batch;
+use arrow_select::take::{take, take_record_batch};
 
 /// Where the rows of each key are.
 #[derive(Debug)]
@@ -26,6 +27,14 @@ impl Matches {
     /// The keys of a relation, which are its first column, each once; where the rows of each are; and the rows, those
     /// of a key side by side.
     pub(super) fn group(rows: &RecordBatch) -> Result<(ArrayRef, Self, RecordBatch), ArrowError> {
+        if let Values::Integers(keys) = values(rows.column(0))
+            && keys.is_sorted()
+        {
+            let starts = runs(&keys);
+            let first = UInt32Array::from(starts[..starts.len() - 1].to_vec());
+            let keys = take(rows.column(0), &first, None)?;
+            return Ok((keys, Matches { starts }, rows.clone()));
+        }
         let (numbers, mut keys) = combinations::number(&[rows.column(0)]);
         let keys = keys.pop().expect("one column");
         let mut starts = vec![0; keys.len() + 1];
@@ -63,5 +72,67 @@ impl Matches {
         let count = |(&number, start): (&u32, &u32)| self.starts[number as usize + 1] - start;
         let counts = numbers.iter().zip(&starts).map(count).collect();
         (starts, counts)
+    }
+}
+
+/// Where each run of equal values begins, and the number of values.
+fn runs(values: &[i64]) -> Vec<u32> {
+    let mut starts = Vec::new();
+    let mut last = None;
+    for (row, value) in values.iter().enumerate() {
+        if last != Some(value) {
+            starts.push(row as u32);
+        }
+        last = Some(value);
+    }
+    starts.push(values.len() as u32);
+    starts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_array::Int64Array;
+    use arrow_array::cast::AsArray;
+    use arrow_array::types::Int64Type;
+    use arrow_schema::{DataType, Field, Schema};
+    use std::sync::Arc;
+
+    /// Per key, in ascending order, what its rows have beside it.
+    fn grouped(keys: &[i64]) -> Vec<(i64, Vec<i64>)> {
+        let field = |name| Field::new(name, DataType::Int64, false);
+        let columns: [ArrayRef; 2] = [
+            Arc::new(Int64Array::from(keys.to_vec())),
+            Arc::new(Int64Array::from_iter_values(0..keys.len() as i64)),
+        ];
+        let schema = Arc::new(Schema::new(vec![field("k"), field("v")]));
+        let rows = RecordBatch::try_new(schema, columns.to_vec()).unwrap();
+        let (keys, matches, rows) = Matches::group(&rows).unwrap();
+        let numbers: Vec<u32> = (0..keys.len() as u32).collect();
+        let (starts, counts) = matches.ranges(&numbers);
+        let of = |column: usize| rows.column(column).as_primitive::<Int64Type>().values();
+        let keys = keys.as_primitive::<Int64Type>().values();
+        let ranges = keys.iter().zip(starts.iter().zip(&counts));
+        let mut all: Vec<(i64, Vec<i64>)> = ranges
+            .map(|(&key, (&start, &count))| {
+                let rows = start as usize..(start + count) as usize;
+                assert!(of(0)[rows.clone()].iter().all(|own| *own == key));
+                (key, of(1)[rows].to_vec())
+            })
+            .collect();
+        all.sort_unstable();
+        all
+    }
+
+    #[test]
+    fn rows_in_the_order_of_their_keys_are_grouped_as_others_are() {
+        let in_order = grouped(&[-4, -4, 2, 7, 7, 7]);
+        assert_eq!(
+            in_order,
+            [(-4, vec![0, 1]), (2, vec![2]), (7, vec![3, 4, 5])]
+        );
+        let others = grouped(&[7, -4, 7, 2, -4, 7]);
+        assert_eq!(others, [(-4, vec![1, 4]), (2, vec![3]), (7, vec![0, 2, 5])]);
+        assert_eq!(grouped(&[]), []);
     }
 }

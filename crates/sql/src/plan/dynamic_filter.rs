@@ -156,9 +156,13 @@ fn list(conjunct: &Arc<dyn PhysicalExpr>, scope: &Scope<'_>) -> Option<Probe> {
 /// The keys of a join's build side, if they are compared with a column of their type.
 fn set(conjunct: &Arc<dyn PhysicalExpr>, scope: &Scope<'_>) -> Option<Probe> {
     let set = conjunct.downcast_ref::<KeySetExpr>()?;
-    let (position, column) = key_column(&set.key, scope)?;
+    let (position, column) = column(&set.key, scope)?;
     let data_type = Type::try_from(scope.schema.field(position).data_type()).ok()?;
-    (data_type == scope.types[column]).then(|| Probe {
+    let has_keys = match &*set.keys {
+        KeySet::Strings(_) => data_type == Type::String,
+        KeySet::Range { .. } | KeySet::Bitmap { .. } | KeySet::Integers(_) => is_key(&data_type),
+    };
+    (has_keys && data_type == scope.types[column]).then(|| Probe {
         column,
         keys: KeySet::clone(&set.keys),
     })

@@ -32,7 +32,9 @@ use std::task::{Context, Poll, ready};
 pub(super) struct Feed {
     builds: Vec<Mutex<FeedState>>,
     /// If the probe side is told its keys.
-    keys: Option<BuildKeys>,
+    keys: Option<Arc<BuildKeys>>,
+    /// Whether the join collects the keys.
+    has_keys_of_join: bool,
 }
 
 enum FeedState {
@@ -63,11 +65,13 @@ pub(super) struct BuildRest {
 }
 
 impl Feed {
-    pub fn new(builds: usize, keys: Option<BuildKeys>) -> Self {
+    /// Of so many partitions, whose keys are collected here unless the join does it.
+    pub fn new(builds: usize, keys: Option<Arc<BuildKeys>>, has_keys_of_join: bool) -> Self {
         let builds = (0..builds).map(|_| Mutex::new(FeedState::Waiting));
         Feed {
             builds: builds.collect(),
             keys,
+            has_keys_of_join,
         }
     }
 
@@ -293,6 +297,7 @@ impl Stream for BuildStream {
             }
             None => {
                 if let Some(keys) = &self.feed.keys
+                    && !self.feed.has_keys_of_join
                     && !std::mem::replace(&mut build.has_ended, true)
                 {
                     keys.ended(&build.kept, &build.reservation)?;

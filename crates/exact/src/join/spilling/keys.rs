@@ -1,13 +1,14 @@
 //! Tells the probe side of a hash join which keys its build side has.
 //!
 //! ```text
-//! build ─ feed ─▶ hash table          what the join says:    3 <= key AND key <= 900 AND hash_lookup(key)
-//!           │                                                                       AND key in {3, 8, …, 900}
-//!           └─ all partitions ended ─▶ KeySet of each key, before the probe side is read for the first time
+//! build ─ feed ─▶ hash table
+//!           │
+//!           └─ all partitions ended ─▶ KeySet of each key, before the probe side is read for the first time:
+//!                                      key in {3, 8, …, 900}
 //! ```
 //!
-//! The hash table has only hashes of keys. Whoever scans the probe side would have to ask it for each row. A set of the
-//! keys can be tested where the rows are, without decoding them, and zones of whole chunks can be left out by it.
+//! A set of the keys can be tested where the rows are, without decoding them, and zones of whole chunks can be left out
+//! by it. Of many keys that lie far apart, only the range is told.
 
 use datafusion::arrow::array::{Array, ArrayRef, BooleanArray};
 use datafusion::arrow::datatypes::{DataType, Schema};
@@ -33,7 +34,7 @@ const BITS_PER_KEY: u64 = 1 << 10;
 const BITS: u64 = 64 << 20;
 
 /// The keys of the build sides of a join, as they come.
-pub(super) struct BuildKeys {
+pub(crate) struct BuildKeys {
     filter: Arc<dyn PhysicalExpr>,
     /// Of the build side and of the probe side.
     on: Vec<[Arc<dyn PhysicalExpr>; 2]>,
@@ -76,19 +77,30 @@ impl BuildKeys {
 
     /// A build side has ended, all of which these batches are.
     pub fn ended(&self, batches: &[RecordBatch], memory: &MemoryReservation) -> Result<()> {
+        let values = self.on.iter().map(|[build, _]| {
+            let values = batches.iter().map(|batch| {
+                let values = build.evaluate(batch)?;
+                values.into_array(batch.num_rows())
+            });
+            values.collect::<Result<Vec<_>>>()
+        });
+        self.ended_with(values.collect::<Result<_>>()?, memory);
+        Ok(())
+    }
+
+    /// The same: by key of the join, its values in all batches.
+    pub fn ended_with(&self, values: Vec<Vec<ArrayRef>>, memory: &MemoryReservation) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(left) = state.left.checked_sub(1) else {
             // The plan is executed again: its filter knows the keys already.
-            return Ok(());
+            return;
         };
         state.left = left;
-        for ([build, _], values) in self.on.iter().zip(&mut state.values) {
-            for batch in batches {
-                values.push(build.evaluate(batch)?.into_array(batch.num_rows())?);
-            }
+        for (values, all) in values.into_iter().zip(&mut state.values) {
+            all.extend(values);
         }
         if left > 0 {
-            return Ok(());
+            return;
         }
         let values = std::mem::take(&mut state.values);
         for ([_, probe], values) in self.on.iter().zip(values) {
@@ -99,7 +111,6 @@ impl BuildKeys {
                 });
             }
         }
-        Ok(())
     }
 
     /// The probe side is about to be read: tells it, once.
@@ -117,7 +128,9 @@ impl BuildKeys {
         let all = sets.into_iter().fold(said, |said, set| {
             Arc::new(BinaryExpr::new(said, Operator::And, Arc::new(set)))
         });
-        filter.update(all)
+        filter.update(all)?;
+        filter.mark_complete();
+        Ok(())
     }
 }
 
@@ -139,7 +152,7 @@ fn is_used(filter: &Arc<dyn PhysicalExpr>, plan: &Arc<dyn ExecutionPlan>) -> Res
     Ok(found)
 }
 
-/// The set of some values, if it is small enough to be worth it. NULL is in none.
+/// The set of some values, or their range, if a set is too large to be worth it. NULL is in none.
 fn set_of(values: &[ArrayRef], memory: &MemoryReservation) -> Option<KeySet> {
     let room = memory.new_empty();
     KeySet::of_pieces(values, LISTED, |keys, width| {
@@ -251,21 +264,27 @@ mod tests {
         let nothing = of(Vec::new(), UnboundedMemoryPool::default()).unwrap();
         assert!(nothing.is_empty(), "no row of the other side has a match");
         let texts: ArrayRef = Arc::new(StringViewArray::from(vec!["a"]));
-        assert_eq!(of(vec![texts], UnboundedMemoryPool::default()), None);
+        let set = of(vec![texts], UnboundedMemoryPool::default());
+        assert_eq!(set, Some(KeySet::Strings(vec!["a".into()])));
+        let many = (0..=LISTED).map(|number| Some(number.to_string()));
+        let many: ArrayRef = Arc::new(many.collect::<StringViewArray>());
+        assert_eq!(of(vec![many], UnboundedMemoryPool::default()), None);
     }
 
     #[test]
-    fn many_keys_are_bits_if_they_lie_close_together() {
+    fn many_keys_are_bits_if_they_lie_close_together_or_else_a_range() {
+        let range = |step: i64| KeySet::Range {
+            low: 0,
+            high: 9_999 * step,
+        };
         let every = |step: i32| numbers((0..10_000).map(|number| Some(number * step)));
         let set = of(vec![every(700)], UnboundedMemoryPool::default()).unwrap();
         assert!(matches!(set, KeySet::Bitmap { .. }), "{set:?}");
         let denied = of(vec![every(700)], GreedyMemoryPool::new(1 << 10));
-        assert_eq!(denied, None, "there is no memory");
+        assert_eq!(denied, Some(range(700)), "there is no memory");
         assert_eq!(set.len(), 10_000);
-        assert_eq!(
-            of(vec![every(100_000)], UnboundedMemoryPool::default()),
-            None
-        );
+        let far_apart = of(vec![every(100_000)], UnboundedMemoryPool::default());
+        assert_eq!(far_apart, Some(range(100_000)));
     }
 
     #[test]

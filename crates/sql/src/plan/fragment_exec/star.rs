@@ -28,6 +28,7 @@ use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::{
     ExecutionPlan, ExecutionPlanProperties, Partitioning, execute_stream,
 };
+use eris_exact::in_key_order;
 use eris_fragment::{
     AggregateFunction, Execution, Expr, FragmentError, FragmentReport, FragmentStream, KeySet,
     Lookup, Output, Probe, Type, with_few_buffers,
@@ -41,6 +42,9 @@ const BYTES_PER_KEY: usize = 16;
 /// Bytes that it takes besides if keys occur more than once: while rows are brought together by their keys, and to find
 /// them.
 const BYTES_PER_MATCH: usize = 32;
+
+/// So many rows are brought together by their keys before the fragment begins, by all threads.
+const MANY_ROWS: usize = 1 << 16;
 
 /// What is joined to a fragment's rows.
 #[derive(Clone, Debug)]
@@ -338,6 +342,13 @@ impl BuildSide {
         if !unique && held.try_grow(BYTES_PER_MATCH * rows.num_rows()).is_err() {
             return Ok(None);
         }
+        let rows = match unique || rows.num_rows() < MANY_ROWS {
+            true => rows,
+            false => {
+                let threads = context.session_config().target_partitions();
+                in_key_order(rows, threads).await?
+            }
+        };
         Ok(Some(BuildRows {
             rows,
             keys,
