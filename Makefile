@@ -227,7 +227,7 @@ nightly: cargo ## the long version: 10,000 seeds, ten minutes of torture, Miri, 
 
 # ---- measurement -----------------------------------------------------------------------------------------------------
 
-.PHONY: rivals bench-machine bench-route bench-index bench-misses bench-balance bench-moves bench-statement bench-keys bench-atomics bench-placement bench-copy bench-flush bench-chunk-files bench-durability bench-busy bench-sharing bench-tasks bench-blink bench-pushpull bench-scan bench-chunk bench-together bench-ssb bench-tpch bench-shapes bench-python bench-record
+.PHONY: rivals bench-machine bench-route bench-index bench-join bench-misses bench-balance bench-moves bench-statement bench-keys bench-atomics bench-placement bench-copy bench-flush bench-chunk-files bench-durability bench-busy bench-sharing bench-tasks bench-blink bench-pushpull bench-scan bench-chunk bench-together bench-ssb bench-tpch bench-shapes bench-python bench-record
 bench-machine: build ## bandwidths and latencies of this machine
 	$(ERIS) machine --measure
 
@@ -255,6 +255,9 @@ bench-statement: build ## what a short statement costs
 
 bench-keys: build venv ## what a primary key costs a load, beside DuckDB (a minute)
 	ERIS=$(ERIS) $(VENV)/bin/python bench/keys.py
+
+bench-join: build ## tables of hash joins: rows a second, beside the standard library's map (a minute)
+	$(ERIS) bench join
 
 bench-atomics: build ## one counter and one latch that all threads want, by way (a minute)
 	$(ERIS) bench atomics
@@ -323,6 +326,7 @@ bench-record: build rivals ## run all without a peer and keep the raw numbers in
 	$(ERIS) bench route --svg $(RESULTS)/route --json > $(RESULTS)/route.json
 	$(ERIS) bench index --rivals $(RIVALS) --json > $(RESULTS)/index.json
 	$(ERIS) bench statement --json > $(RESULTS)/statement.json
+	$(ERIS) bench join --json > $(RESULTS)/join.json
 	$(ERIS) bench atomics --svg $(RESULTS)/atomics --json > $(RESULTS)/atomics.json
 	$(ERIS) bench copy --svg $(RESULTS)/copy --json > $(RESULTS)/copy.json
 	$(ERIS) bench commit --dir $(ERIS_CACHE) --json > $(RESULTS)/commit.json

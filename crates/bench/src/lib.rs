@@ -17,6 +17,7 @@ pub mod copy;
 mod figure;
 pub mod figures;
 pub mod index;
+pub mod join;
 pub mod machine;
 pub mod placement;
 pub mod plot;

@@ -2,8 +2,8 @@
 
 use crate::args::{
     BenchAtomics, BenchBalance, BenchBlink, BenchBusy, BenchCommand, BenchCommit, BenchCopy,
-    BenchIndex, BenchIndexPart, BenchPushPull, BenchScan, BenchSharing, BenchStatement, BenchTasks,
-    BenchTasksPart, MachineCommand,
+    BenchIndex, BenchIndexPart, BenchJoin, BenchPushPull, BenchScan, BenchSharing, BenchStatement,
+    BenchTasks, BenchTasksPart, MachineCommand,
 };
 use crate::places;
 use eris_bench::atomics::{self, AtomicsOptions};
@@ -13,6 +13,7 @@ use eris_bench::commit::{self, CommitBenchError, CommitOptions};
 use eris_bench::copy::{self, CopyBenchError, CopyOptions};
 use eris_bench::figures::figures;
 use eris_bench::index::{self, IndexBenchError, IndexOptions, IndexPart};
+use eris_bench::join::{self, JoinOptions};
 use eris_bench::machine::{self, GivenMachine, KeptMachine, MachineError};
 use eris_bench::placement::{self, PlacementBenchError, PlacementOptions};
 use eris_bench::pushpull::{self, PushPullOptions};
@@ -190,6 +191,7 @@ pub fn run(settings: Settings, bench: &BenchCommand, runtime: &Runtime) -> Resul
     let report = match bench {
         BenchCommand::Route(_) => route::run(&settings.topology, RouteOptions::default())?,
         BenchCommand::Atomics(bench) => atomics(&settings.topology, bench)?,
+        BenchCommand::Join(bench) => join(&settings.topology, bench),
         BenchCommand::PushPull(BenchPushPull { records, over, .. }) => {
             let options = PushPullOptions {
                 records: usize::try_from(*records).expect("it is 64-bit"),
@@ -276,6 +278,17 @@ fn atomics(topology: &Topology, bench: &BenchAtomics) -> Result<BenchReport, Ben
         options.threads = threads.map(|threads| *threads as usize).collect();
     }
     Ok(atomics::run(topology, &options)?)
+}
+
+/// `eris bench join`.
+fn join(topology: &Topology, bench: &BenchJoin) -> BenchReport {
+    let batches = bench.batches.iter().map(|rows| *rows as usize);
+    let options = JoinOptions {
+        rows: usize::try_from(bench.rows).expect("it is 64-bit"),
+        batches: batches.collect(),
+        runs: RUNS,
+    };
+    join::run(topology, &options)
 }
 
 /// `eris bench sharing`.

@@ -57,6 +57,12 @@ pub enum BenchCommand {
     )]
     Sharing(BenchSharing),
 
+    /// Tables of hash joins: how many rows a second are built and probed, by size, keys and batch
+    #[command(
+        after_help = "Examples:\n  eris bench join\n  eris bench join --rows 1000000 --batches 64,8192 --json"
+    )]
+    Join(BenchJoin),
+
     /// Indexes of 64-bit keys: by size, beside rivals if there are any; by skew, and reorganised
     #[command(
         after_help = "Examples:\n  eris bench index\n  eris bench index --part size --keys 64000000 --threads 2 --json\n  \
@@ -125,6 +131,7 @@ impl BenchCommand {
             BenchCommand::Tasks(bench) => &bench.output,
             BenchCommand::Scan(bench) => return (bench.output, None),
             BenchCommand::Busy(bench) => return (bench.output, None),
+            BenchCommand::Join(bench) => return (bench.output, None),
             BenchCommand::Statement(bench) => return (bench.output, None),
             BenchCommand::Commit(bench) => return (bench.output, None),
             BenchCommand::Balance(bench) => return (bench.output, None),
@@ -400,6 +407,20 @@ pub struct BenchSharing {
 
     #[command(flatten)]
     pub output: FigureFlags,
+}
+
+#[derive(Debug, Args)]
+pub struct BenchJoin {
+    /// Rows of the largest build side, and of each probe side
+    #[arg(long, default_value_t = 10_000_000, value_parser = clap::value_parser!(u64).range(1000..=1 << 30))]
+    pub rows: u64,
+
+    /// Rows that are looked for at once
+    #[arg(long, value_delimiter = ',', default_values_t = [64, 8192], value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    pub batches: Vec<u64>,
+
+    #[command(flatten)]
+    pub output: JsonFlag,
 }
 
 #[derive(Debug, Args)]
