@@ -8,9 +8,6 @@
 //! asked for at a multiple of 8        ░░░░░░░░░░░░░░░░▒▒▒▒   ░ used   ▒ not
 //! asked for at any place              ░░░░░░░░░░░░░░░░       which is a multiple of 16
 //! ```
-//!
-//! *Large* blocks, such as tables of joins and columns of results, are looked at in any order. They begin at huge
-//! pages, and the system is asked for such pages: a fault for each 2 MiB, and translations that stay in the processor.
 
 use libmimalloc_sys::{
     mi_free, mi_malloc, mi_malloc_aligned, mi_realloc, mi_realloc_aligned, mi_zalloc,
@@ -29,29 +26,15 @@ const NATURAL: usize = 16;
 const LONG: usize = 16 << 10;
 const PAGE: usize = 4 << 10;
 
-/// Blocks of this size and more are on huge pages. Of smaller ones, the last page would be too much of the block.
-const LARGE: usize = 4 << 20;
-const HUGE_PAGE: usize = 2 << 20;
-
 /// What has to be asked for, if blocks are not so anyway.
 const fn alignment(layout: Layout) -> Option<usize> {
     match layout.align() {
-        align if align <= HUGE_PAGE && layout.size() >= LARGE => Some(HUGE_PAGE),
         align if align <= NATURAL && align <= layout.size() => None,
         align if align <= PAGE && (layout.size() >= LONG || layout.size().is_multiple_of(PAGE)) => {
             Some(PAGE)
         }
         align => Some(align),
     }
-}
-
-/// Asks for huge pages for a block, if it is large. Without them, it has pages of the usual size.
-fn with_huge_pages(block: *mut c_void, size: usize) -> *mut u8 {
-    if size >= LARGE && !block.is_null() {
-        // SAFETY: advice that changes no content, about pages of a block that is the caller's.
-        unsafe { libc::madvise(block, size & !(HUGE_PAGE - 1), libc::MADV_HUGEPAGE) };
-    }
-    block.cast()
 }
 
 // SAFETY: blocks are mimalloc's, which are as large as was asked for, and begin where `alignment` says: at its
@@ -65,7 +48,7 @@ unsafe impl GlobalAlloc for Allocator {
             // SAFETY: with any size and any power of two.
             Some(align) => unsafe { mi_malloc_aligned(layout.size(), align) },
         };
-        with_huge_pages(block, layout.size())
+        block.cast()
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
@@ -75,7 +58,7 @@ unsafe impl GlobalAlloc for Allocator {
             // SAFETY: as above.
             Some(align) => unsafe { mi_zalloc_aligned(layout.size(), align) },
         };
-        with_huge_pages(block, layout.size())
+        block.cast()
     }
 
     unsafe fn dealloc(&self, block: *mut u8, _layout: Layout) {
@@ -84,21 +67,8 @@ unsafe impl GlobalAlloc for Allocator {
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        let before = layout;
         // SAFETY: the caller says that the size is one that a layout can have.
         let layout = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
-        if size >= LARGE && size > before.size() {
-            // SAFETY: both are as the caller says, and the new one is larger. The pages are asked for before they are
-            // written to.
-            unsafe {
-                let larger = self.alloc(layout);
-                if !larger.is_null() {
-                    larger.copy_from_nonoverlapping(block, before.size());
-                    self.dealloc(block, before);
-                }
-                return larger;
-            }
-        }
         let block = block.cast::<c_void>();
         let block = match alignment(layout) {
             // SAFETY: the caller says that it is a block of this allocator, which mimalloc moves if it has to.
