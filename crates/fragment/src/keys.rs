@@ -5,7 +5,7 @@ use arrow_array::types::*;
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::{DataType, TimeUnit};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 
 /// Keeps the rows whose key is in a set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -245,17 +245,22 @@ fn of_integers_in_pieces<K: ArrowPrimitiveType>(
 }
 
 fn of_texts_in_pieces(pieces: &[ArrayRef], listed: usize) -> Option<KeySet> {
-    let mut texts = BTreeSet::new();
+    let mut texts = HashSet::new();
     for piece in pieces {
+        let mut last = None;
         for text in piece.as_string_view().iter().flatten() {
-            texts.insert(text);
+            if last != Some(text) {
+                texts.insert(text);
+            }
+            last = Some(text);
             if texts.len() > listed {
                 return None;
             }
         }
     }
-    let texts = texts.into_iter().map(ToOwned::to_owned);
-    Some(KeySet::Strings(texts.collect()))
+    let mut texts: Vec<String> = texts.into_iter().map(ToOwned::to_owned).collect();
+    texts.sort_unstable();
+    Some(KeySet::Strings(texts))
 }
 
 /// A bit for each key, from the least on, and as far as the width goes.

@@ -20,8 +20,7 @@
 //!
 //! Rows are looked for in batches. The places of many are on their way at once, for each is a miss of all caches.
 //!
-//! All rows of a key are in one part. So parts may be built by different workers, and lie on different nodes. A
-//! part is in one piece, for large pieces may lie on huge pages.
+//! All rows of a key are in one part. So parts may be built by different workers, and lie on different nodes.
 //!
 //! **Source:** buckets and their owners are those of ERIS (Section 3.2). That a table is made of buckets without a
 //! lock is the radix join of Manegold, Boncz and Kersten, "Optimizing Main-Memory Join on Modern Hardware" (2002).

@@ -7,6 +7,8 @@
 
 use crate::NO_KEY;
 use crate::rows::{Entries, Scattered};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::LazyLock;
 
 /// Rows of a bucket: its places, codes and rows stay in a core's cache while they are made.
 const ROWS_PER_BUCKET: usize = 32 << 10;
@@ -38,8 +40,9 @@ pub struct Spread {
 enum SpreadKind {
     /// A code's place is its distance from the first.
     Dense { first: u64 },
-    /// A code's bucket is the upper bits of its hash.
-    Hashed,
+    /// A code's bucket is the upper bits of its hash, which is another one in each process: nobody can choose keys of
+    /// which all are in one line.
+    Hashed { seed: u64 },
 }
 
 impl Spread {
@@ -61,7 +64,7 @@ impl Spread {
         Spread {
             kind: match is_dense {
                 true => SpreadKind::Dense { first: least },
-                false => SpreadKind::Hashed,
+                false => SpreadKind::Hashed { seed: *SEED },
             },
             rows,
             bits,
@@ -103,7 +106,7 @@ impl Spread {
     fn distance(&self, code: u64) -> u64 {
         match self.kind {
             SpreadKind::Dense { first } => code.wrapping_sub(first),
-            SpreadKind::Hashed => 0,
+            SpreadKind::Hashed { .. } => 0,
         }
     }
 
@@ -119,7 +122,11 @@ impl Spread {
     /// Of a hashed one, the bucket of a code, and at which fraction of it the code belongs.
     #[inline(always)]
     pub(crate) fn in_hashed_bucket(&self, code: u64) -> (usize, u32) {
-        let hash = hash(code);
+        let seed = match self.kind {
+            SpreadKind::Dense { .. } => 0,
+            SpreadKind::Hashed { seed } => seed,
+        };
+        let hash = hash(code, seed);
         // Twice, for a number cannot be shifted by all its bits.
         let bucket = hash >> 1 >> (u64::BITS - 1 - self.bits);
         (bucket as usize, (hash << self.bits >> 32) as u32)
@@ -162,7 +169,7 @@ impl Spread {
                         entries.push((place as u32, row));
                     }
                 }
-                SpreadKind::Hashed => {
+                SpreadKind::Hashed { .. } => {
                     let (bucket, _) = self.in_hashed_bucket(code);
                     if let Entries::Hashed(entries) = &mut into.buckets[bucket] {
                         entries.push(((code >> 32) as u32, code as u32, row));
@@ -173,9 +180,12 @@ impl Spread {
     }
 }
 
-/// Of codes that differ in any bits, the upper bits of this differ.
+/// What tells the hashes of processes apart.
+static SEED: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(0));
+
+/// A number whose upper bits depend on all bits of a code.
 #[inline(always)]
-fn hash(code: u64) -> u64 {
-    let product = u128::from(code ^ 0x9e37_79b9_7f4a_7c15) * 0xa076_1d64_78bd_642f;
+fn hash(code: u64, seed: u64) -> u64 {
+    let product = u128::from(code ^ seed) * 0xa076_1d64_78bd_642f;
     (product >> 64) as u64 ^ product as u64
 }

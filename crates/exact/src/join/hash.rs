@@ -14,7 +14,7 @@
 //! Codes and the table are those of the crate `join`. Why: docs/decisions/0045.
 //!
 //! **Stands for** DataFusion's `HashJoinExec`, which makes its table on one thread. It stays for joins in which NULL
-//! equals NULL, and for NOT IN.
+//! equals NULL, for NOT IN, and for joins of partitions.
 
 mod build;
 mod keys;
@@ -51,8 +51,7 @@ pub(super) struct HashJoin {
     spec: Arc<JoinSpec>,
     build: Arc<dyn ExecutionPlan>,
     probe: Arc<dyn ExecutionPlan>,
-    mode: PartitionMode,
-    /// The build side that all partitions of the probe side share, if they do.
+    /// The build side, which all partitions of the probe side share.
     shared: Mutex<Option<Building>>,
     metrics: ExecutionPlanMetricsSet,
 }
@@ -85,12 +84,14 @@ impl JoinSpec {
         )
     }
 
-    /// Whether there is no result without rows of the build side that have keys.
-    fn is_empty_without_keys(&self) -> bool {
-        matches!(
-            self.join_type,
-            JoinType::Inner | JoinType::RightSemi | JoinType::LeftSemi
-        )
+    /// Whether no row of the probe side can change that there is no result.
+    fn has_no_result(&self, side: &BuildSide) -> bool {
+        use JoinType::*;
+        match self.join_type {
+            Inner | LeftSemi | RightSemi => side.has_no_key,
+            Left | LeftAnti | LeftMark => side.rows == 0,
+            Right | Full | RightAnti | RightMark => false,
+        }
     }
 }
 
@@ -98,7 +99,9 @@ impl HashJoin {
     /// Whether it can take the place of a join.
     pub fn is_for(planned: &HashJoinExec) -> bool {
         let is_plain = planned.null_equality() == NullEquality::NullEqualsNothing;
-        is_plain && !planned.null_aware && !planned.on().is_empty()
+        // Of many partitions, the probe side waits for the keys of all, and each is made by a thread anyway.
+        let is_shared = *planned.partition_mode() == PartitionMode::CollectLeft;
+        is_plain && is_shared && !planned.null_aware && !planned.on().is_empty()
     }
 
     /// The join over other inputs with the same rows. `told` is told the keys of the build side.
@@ -129,7 +132,6 @@ impl HashJoin {
             }),
             build,
             probe,
-            mode: *planned.partition_mode(),
             shared: Mutex::new(None),
             metrics: ExecutionPlanMetricsSet::new(),
         }
@@ -142,18 +144,11 @@ impl HashJoin {
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
         let metrics = BaselineMetrics::new(&self.metrics, partition);
-        let building = match self.mode {
-            PartitionMode::Partitioned => self.building(partition, 1, &metrics, &context)?,
-            PartitionMode::CollectLeft | PartitionMode::Auto => {
-                let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
-                match &*shared {
-                    Some(building) => building.clone(),
-                    None => {
-                        let probes = self.probe.output_partitioning().partition_count();
-                        let building = self.building(0, probes, &metrics, &context)?;
-                        shared.insert(building).clone()
-                    }
-                }
+        let building = {
+            let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+            match &*shared {
+                Some(building) => building.clone(),
+                None => shared.insert(self.building(&metrics, &context)?).clone(),
             }
         };
         let batch_rows = context.session_config().batch_size();
@@ -162,17 +157,12 @@ impl HashJoin {
         Ok(prober.stream(building))
     }
 
-    /// Begins to read a partition of the build side, which so many of the probe side are joined with.
-    fn building(
-        &self,
-        partition: usize,
-        probes: usize,
-        metrics: &BaselineMetrics,
-        context: &Arc<TaskContext>,
-    ) -> Result<Building> {
-        let input = self.build.execute(partition, Arc::clone(context))?;
-        let consumer = MemoryConsumer::new(format!("HashJoinInput[{partition}]"));
+    /// Begins to read the build side.
+    fn building(&self, metrics: &BaselineMetrics, context: &Arc<TaskContext>) -> Result<Building> {
+        let input = self.build.execute(0, Arc::clone(context))?;
+        let consumer = MemoryConsumer::new("HashJoinInput");
         let reservation = consumer.register(context.memory_pool());
+        let probes = self.probe.output_partitioning().partition_count();
         let threads = context.session_config().target_partitions();
         let spec = Arc::clone(&self.spec);
         let time = metrics.elapsed_compute().clone();

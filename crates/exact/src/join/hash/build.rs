@@ -11,6 +11,7 @@ use datafusion::common::utils::memory::RecordBatchMemoryCounter;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::memory_pool::MemoryReservation;
+use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::metrics::Time;
 use eris_fragment::values_in_few_buffers;
 use eris_join::{JoinTable, MOST_ROWS, NO_ROW, Scattered, Spread};
@@ -81,18 +82,24 @@ impl BuildSide {
         };
         let room = reservation.new_empty();
         let (columns, keyed) = futures::try_join!(rest.columns(), rest.table(room))?;
+        let keys = match keyed.coding.is_exact() {
+            true => Vec::new(),
+            false => rest.keys(&keyed.keys, &columns, &reservation)?,
+        };
         let KeyedTable {
             table,
             coding,
-            keys,
             has_no_key,
+            ..
         } = keyed;
 
         let words = rows.div_ceil(u64::BITS as usize);
         let is_asked = spec.asks_for_matches_of_build();
         let matched = is_asked.then(|| (0..words).map(|_| AtomicU64::new(0)).collect());
         // What was only needed while it was made.
-        let held = counter.memory_usage() + table.size() + words * 8 * usize::from(is_asked);
+        let copied: usize = keys.iter().map(|key| key.get_array_memory_size()).sum();
+        let held = counter.memory_usage() + table.size() + copied;
+        let held = held + words * size_of::<u64>() * usize::from(is_asked);
         reservation.shrink(reservation.size().saturating_sub(held));
         Ok(BuildSide {
             table,
@@ -145,7 +152,8 @@ struct Unfinished {
 struct KeyedTable {
     table: JoinTable,
     coding: Arc<Coding>,
-    keys: Vec<ArrayRef>,
+    /// Those of all batches.
+    keys: Arc<Vec<BatchKeys>>,
     has_no_key: bool,
 }
 
@@ -178,18 +186,13 @@ impl Unfinished {
         let keys = on_threads(self.batches.len(), self.threads, evaluate).await?;
         let ranges = keys.iter().map(BatchKeys::ranges);
         let coding = Arc::new(Coding::new(union(ranges, self.spec.build_keys.len())));
-        let own_keys = match coding.is_exact() {
-            true => Vec::new(),
-            false => self.keys_of(&keys)?,
-        };
-
         let keys = Arc::new(keys);
         let told = self.spec.told.clone().map(|told| {
             let keys = Arc::clone(&keys);
+            let all = self.spec.build_keys.len();
             move |_| {
                 let values =
                     |key: usize| keys.iter().map(move |keys| Arc::clone(&keys.arrays[key]));
-                let all = keys.first().map_or(0, |keys| keys.arrays.len());
                 told.ended_with((0..all).map(|key| values(key).collect()).collect(), &room);
                 Ok(())
             }
@@ -205,16 +208,28 @@ impl Unfinished {
         Ok(KeyedTable {
             table,
             coding,
-            keys: own_keys,
+            keys,
             has_no_key,
         })
     }
 
-    /// The keys, each as one array.
-    fn keys_of(&self, keys: &[BatchKeys]) -> Result<Vec<ArrayRef>> {
+    /// The keys, each as one array: the column that it is, if that is there, or else a copy.
+    fn keys(
+        &self,
+        keys: &[BatchKeys],
+        columns: &[Option<ArrayRef>],
+        memory: &MemoryReservation,
+    ) -> Result<Vec<ArrayRef>> {
         let one = |number: usize| {
-            let data_type = self.spec.build_keys[number].data_type(&self.schema)?;
-            one_array(&data_type, keys.iter().map(|keys| &keys.arrays[number]))
+            let key = &self.spec.build_keys[number];
+            let column = key.downcast_ref::<Column>();
+            if let Some(array) = column.and_then(|column| columns[column.index()].as_ref()) {
+                return Ok(Arc::clone(array));
+            }
+            let pieces = || keys.iter().map(|keys| &keys.arrays[number]);
+            let bytes = pieces().map(|piece| piece.to_data().get_slice_memory_size());
+            memory.try_grow(bytes.sum::<std::result::Result<usize, _>>()?)?;
+            one_array(&key.data_type(&self.schema)?, pieces())
         };
         (0..self.spec.build_keys.len()).map(one).collect()
     }

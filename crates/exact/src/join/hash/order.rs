@@ -6,6 +6,7 @@ use datafusion::arrow::array::UInt32Array;
 use datafusion::arrow::compute::take;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::error::Result;
+use eris_join::Spread;
 use std::sync::Arc;
 
 /// Rows whose codes are made at once.
@@ -32,7 +33,8 @@ pub async fn in_key_order(rows: RecordBatch, threads: usize) -> Result<RecordBat
     });
     let keys: Vec<BatchKeys> = pieces.collect();
     let coding = Coding::new(union(keys.iter().map(BatchKeys::ranges), 1));
-    if !coding.is_exact() {
+    let is_close = |span| Spread::new(rows.num_rows(), 0, span, threads).is_dense();
+    if !coding.span().is_some_and(is_close) {
         return Ok(rows);
     }
     let (table, _) = table_of(Arc::new(keys), Arc::new(coding), threads).await?;

@@ -4,6 +4,7 @@ use super::build::BuildSide;
 use super::keys::{BatchKeys, retain_equal};
 use super::output::{Rows, retain_true};
 use super::{Building, JoinSpec};
+use datafusion::arrow::array::UInt32Array;
 use datafusion::arrow::compute::BatchCoalescer;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::JoinType;
@@ -24,7 +25,7 @@ pub(super) struct Prober {
     input: Option<SendableRecordBatchStream>,
     /// What is being joined.
     batch: Option<ProbeBatch>,
-    /// Rows of the build side that have been looked at, once the probe side has ended.
+    /// Rows of the build side that have not been looked at yet, once the probe side has ended.
     rest: Option<Range<usize>>,
     /// Small results become larger ones.
     results: BatchCoalescer,
@@ -96,15 +97,19 @@ impl Prober {
             if self.batch.is_some() || self.rest.is_some() {
                 let time = self.metrics.elapsed_compute().clone();
                 let _timer = time.timer();
-                if let Some(joined) = self.step(side)? {
-                    self.results.push_batch(joined)?;
+                let joined = self.step(side)?;
+                drop(_timer);
+                match joined {
+                    Some(joined) => self.results.push_batch(joined)?,
+                    // A batch may have any number of pairs of which nothing is left.
+                    None => tokio::task::consume_budget().await,
                 }
                 continue;
             }
             let Some(input) = &mut self.input else {
                 return Ok(None);
             };
-            let none = side.has_no_key && self.spec.is_empty_without_keys();
+            let none = self.spec.has_no_result(side);
             let batch = if none {
                 None
             } else {
@@ -320,7 +325,8 @@ impl JoinSpec {
         }
         let probe = RecordBatch::new_empty(self.planned.right().schema());
         let nulls = Rows::Nulls(chosen.len());
-        let rows = (&Rows::of(chosen), &nulls);
+        // Copied: a piece of a column holds all of it.
+        let rows = (&Rows::Chosen(UInt32Array::from(chosen)), &nulls);
         self.joined(side, rows, &probe, mark).map(Some)
     }
 }

@@ -63,7 +63,7 @@ fn schema() -> SchemaRef {
 fn table(random: &mut Random, rows: u64, keys: u64, is_wide: bool) -> Vec<RecordBatch> {
     let mut batches = Vec::new();
     let mut left = rows;
-    while left > 0 || batches.is_empty() {
+    while left > 0 {
         let len = left.min(1 + random.below(200));
         left -= len;
         let mut keys = || -> Vec<Option<u64>> {

@@ -117,19 +117,21 @@ impl BuildKeys {
     pub fn tell(&self) -> Result<()> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let sets = std::mem::take(&mut state.sets);
+        let has_ended = state.left == 0;
         drop(state);
-        if sets.is_empty() {
-            return Ok(());
-        }
         let Some(filter) = self.filter.downcast_ref::<DynamicFilterPhysicalExpr>() else {
             return Ok(());
         };
-        let said = filter.current()?;
-        let all = sets.into_iter().fold(said, |said, set| {
-            Arc::new(BinaryExpr::new(said, Operator::And, Arc::new(set)))
-        });
-        filter.update(all)?;
-        filter.mark_complete();
+        if !sets.is_empty() {
+            let said = filter.current()?;
+            let all = sets.into_iter().fold(said, |said, set| {
+                Arc::new(BinaryExpr::new(said, Operator::And, Arc::new(set)))
+            });
+            filter.update(all)?;
+        }
+        if has_ended {
+            filter.mark_complete();
+        }
         Ok(())
     }
 }

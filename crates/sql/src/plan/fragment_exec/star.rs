@@ -330,6 +330,7 @@ impl BuildSide {
             batches.push(batch);
         }
         let rows = with_few_buffers(concat_batches(&self.plan.schema(), &batches)?)?;
+        drop(batches);
         let rows = with_view_texts(&rows)?;
         let rows = match rows.column(0).null_count() {
             0 => rows,
