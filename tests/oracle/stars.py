@@ -35,6 +35,8 @@ RECODE = "CALL eris.recode('f')"
 RECODED = "SELECT count(*) FROM eris.columns WHERE \"table\" = 'f' AND encodings LIKE '%ordinals%'"
 # What DuckDB says of a few queries that it cannot answer, though nothing is wrong with them: others are drawn.
 ORACLE_FAILS = {"unordered_map::at"}
+# What half of the rounds switch off.
+SETTINGS = ["join_reordering", "join_filters", "prefer_hash_join"]
 # What is done between the questions.
 PHASES = [[], ["change"], ["recode"], ["change"], ["recode"]]
 
@@ -61,6 +63,9 @@ def play_round(binary, seed, topologies, options):
         for statement in statements:
             oracle.execute(statement)
         script, expected = list(statements), {}
+        switching = random.Random(f"settings {seed}")
+        if switching.random() < 0.5:
+            script.append(f"SET {switching.choice(SETTINGS)} = off")
         generator = StarQueries(source, tables)
         changing = random.Random(f"changes {seed}")
         asked = [draw_query(generator, oracle)[0] for _ in range(options.queries // 2)]
