@@ -43,6 +43,7 @@ pub(crate) struct Variables {
     pub join_build_bytes: usize,
     pub prefer_hash_join: bool,
     pub join_filters: bool,
+    pub join_reordering: bool,
     pub key_recoding: bool,
     pub numa_strategy: NumaStrategy,
     pub scan_sharing: bool,
@@ -63,6 +64,7 @@ impl Variables {
             join_build_bytes: BUILD_BYTES,
             prefer_hash_join: true,
             join_filters: true,
+            join_reordering: true,
             key_recoding: true,
             numa_strategy: NumaStrategy::Auto,
             scan_sharing: true,
@@ -97,5 +99,6 @@ impl Variables {
         optimizer.hash_join_single_partition_threshold_rows = self.join_build_rows;
         optimizer.prefer_hash_join = self.prefer_hash_join;
         optimizer.enable_join_dynamic_filter_pushdown = self.join_filters;
+        optimizer.join_reordering = self.join_reordering;
     }
 }

@@ -4,6 +4,7 @@ use crate::catalog::{CATALOG, SCHEMA};
 use crate::context::Variables;
 use crate::error::SqlError;
 use crate::plan::aggregate_rule::PushAggregates;
+use crate::plan::join_order::JoinOrder;
 use crate::plan::order_rule::TellOrder;
 use crate::plan::star_rule::StarJoins;
 use datafusion::execution::context::SessionState;
@@ -35,6 +36,7 @@ fn config(variables: &Variables) -> SessionConfig {
 /// DataFusion's rules, repaired, with ours among them.
 fn physical_rules() -> Vec<PhysicalRule> {
     let mut rules = rules_without_stars();
+    insert_before(&mut rules, "join_selection", Arc::new(JoinOrder));
     insert_before(&mut rules, "join_selection", Arc::new(StarJoins));
     rules
 }

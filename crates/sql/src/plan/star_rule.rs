@@ -24,7 +24,7 @@ mod keys;
 mod layers;
 
 use crate::plan::fragment_exec::{BuildSide, FragmentExec, SideJoin, Star};
-use crate::plan::scan::Scan;
+use crate::plan::origin::origin_of;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{JoinType, NullEquality, internal_err};
@@ -235,48 +235,16 @@ fn build_side(
     })
 }
 
-/// The scan that a column of a plan comes from as it is, and which of its columns it is.
-fn origin(plan: &Arc<dyn ExecutionPlan>, column: usize) -> Option<(Arc<Scan>, usize)> {
-    if let Some(fragment) = plan.downcast_ref::<FragmentExec>() {
-        return match fragment.open_rows()?.get(column)? {
-            Expr::Column(column) if *column < fragment.scan().table.types.len() => {
-                Some((Arc::clone(fragment.scan()), *column))
-            }
-            _ => None,
-        };
-    }
-    if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
-        let column = projection
-            .expr()
-            .get(column)?
-            .expr
-            .downcast_ref::<Column>()?;
-        return origin(projection.input(), column.index());
-    }
-    let join = plan.downcast_ref::<HashJoinExec>()?;
-    let column = match &join.projection {
-        Some(projection) => *projection.get(column)?,
-        None => column,
-    };
-    if !matches!(join.join_type(), JoinType::Inner | JoinType::LeftSemi) {
-        return None;
-    }
-    let left = join.left().schema().fields().len();
-    match column.checked_sub(left) {
-        None => origin(join.left(), column),
-        Some(column) => origin(join.right(), column),
-    }
-}
-
-/// The same of a key of a plan.
-fn origin_of(key: &PhysicalExprRef, plan: &Arc<dyn ExecutionPlan>) -> Option<(Arc<Scan>, usize)> {
-    origin(plan, key.downcast_ref::<Column>()?.index())
-}
-
 /// So many rows, or such a part of the fact's, are read first though other sides leave fewer rows of the fact: that is
 /// nothing beside the pass over it.
 const FEW: f64 = 65_536.0;
 const SMALL_PART: f64 = 32.0;
+
+/// A side is read first only if it has at most this fraction of the rows that are left: lookups are made of its rows,
+/// which cost several times what the table of a hash join costs.
+const LARGE_PART: f64 = 8.0;
+/// The same where lookups cost little: few rows are few, and of a semi-join only keys are kept.
+const LARGE_PART_OF_CHEAP: f64 = 2.0;
 
 /// The sides that are not read before the fact, because that is not the larger part of the work: by their numbers.
 fn large_sides(spine: &Spine) -> Result<Vec<usize>> {
@@ -298,15 +266,16 @@ fn large_sides(spine: &Spine) -> Result<Vec<usize>> {
     let mut left = fact;
     for (rows, number, column) in sides {
         let side = &spine.build_sides[number];
-        // An outer join leaves all rows: its side's keys spare nothing.
         let part = match side.join {
-            SideJoin::Outer => 8.0,
-            _ => 2.0,
+            SideJoin::Semi => LARGE_PART_OF_CHEAP,
+            SideJoin::Inner | SideJoin::Outer | SideJoin::Computed => LARGE_PART,
         };
         let is_large = |rows: usize| {
             let rows = rows as f64;
-            let is_few = rows <= FEW.max(fact / SMALL_PART);
-            rows > if is_few { fact } else { left } / part
+            match rows <= FEW.max(fact / SMALL_PART) {
+                true => rows > fact / LARGE_PART_OF_CHEAP,
+                false => rows > left / part,
+            }
         };
         if rows.is_some_and(is_large) {
             large.push(number);

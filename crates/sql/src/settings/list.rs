@@ -13,7 +13,7 @@ use std::time::Duration;
 const LEAST_MEMORY: u64 = 16_000_000;
 
 /// The settings, by name.
-pub(crate) static SETTINGS: [Setting; 24] = [
+pub(crate) static SETTINGS: [Setting; 25] = [
     Setting {
         name: "balancing",
         kind: ValueKind::Choice(&WAYS),
@@ -158,6 +158,15 @@ pub(crate) static SETTINGS: [Setting; 24] = [
             set: |variables, value| variables.join_filters = value.boolean(),
         },
         description: "whether joins send the keys of their build side to the scan of the other",
+    },
+    Setting {
+        name: "join_reordering",
+        kind: ValueKind::Boolean,
+        access: Access::Session {
+            get: |variables| Value::Boolean(variables.join_reordering),
+            set: |variables, value| variables.join_reordering = value.boolean(),
+        },
+        description: "whether the order of joins and their build sides are chosen by what they cost; off: as written",
     },
     Setting {
         name: "key_recoding",

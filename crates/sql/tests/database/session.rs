@@ -141,7 +141,7 @@ fn joins_and_groups_are_in_fragments_as_far_as_they_can() {
                 "SELECT max(t), max(c) FROM fact JOIN other ON v = o JOIN dim ON fact.k = dim.k WHERE color = 'c1'",
                 &[
                     "FragmentExec: table=other, lookups=[o → (t)], groups=[], aggregates=[max(t), max(c)], push",
-                    "FragmentExec: table=fact, columns=[v, k, t, k], lookups=[k], push",
+                    "FragmentExec: table=fact, columns=[v, t], lookups=[k], push",
                     "FragmentExec: table=dim, columns=[k], filter=[color = 'c1'], push",
                 ],
             ),
