@@ -70,7 +70,7 @@ fn counterparts<B>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graph::{EqualColumns, Member, Relation};
+    use crate::graph::{EquivalenceClass, Member, Relation};
     use proptest::prelude::*;
     use std::collections::HashSet;
 
@@ -83,7 +83,7 @@ mod tests {
             relation,
             distinct: 10.0,
         };
-        let classes = edges.iter().map(|&(one, other)| EqualColumns {
+        let classes = edges.iter().map(|&(one, other)| EquivalenceClass {
             members: vec![member(one), member(other)],
         });
         JoinGraph::new(vec![relation; count], classes.collect(), Vec::new())

@@ -13,7 +13,7 @@ pub struct Relation {
 
 /// Columns whose values are equal in each row of the result.
 #[derive(Clone, Debug, Default)]
-pub struct EqualColumns {
+pub struct EquivalenceClass {
     /// The relations that have one.
     pub members: Vec<Member>,
 }
@@ -41,7 +41,7 @@ pub struct Condition {
 pub struct JoinGraph {
     relations: Vec<Relation>,
     /// A member of each relation at most, those of the smallest tables first.
-    classes: Vec<EqualColumns>,
+    classes: Vec<EquivalenceClass>,
     conditions: Vec<Condition>,
     /// For each relation, the others that have a column equal to one of its own.
     neighbours: Vec<RelationSet>,
@@ -51,7 +51,7 @@ impl JoinGraph {
     /// A graph of up to [`RelationSet::CAPACITY`] relations. Of a class, one column of each relation counts.
     pub fn new(
         relations: Vec<Relation>,
-        mut classes: Vec<EqualColumns>,
+        mut classes: Vec<EquivalenceClass>,
         conditions: Vec<Condition>,
     ) -> Self {
         assert!(relations.len() <= RelationSet::CAPACITY);
@@ -161,9 +161,9 @@ impl JoinGraph {
 mod tests {
     use super::*;
 
-    fn class<const N: usize>(members: [(usize, f64); N]) -> EqualColumns {
+    fn class<const N: usize>(members: [(usize, f64); N]) -> EquivalenceClass {
         let members = members.map(|(relation, distinct)| Member { relation, distinct });
-        EqualColumns {
+        EquivalenceClass {
             members: members.to_vec(),
         }
     }
@@ -227,7 +227,7 @@ mod tests {
             relation,
             distinct: 1e9,
         });
-        let class = EqualColumns {
+        let class = EquivalenceClass {
             members: members.collect(),
         };
         let graph = JoinGraph::new(vec![relation(1e9, 1e9); 64], vec![class], vec![]);

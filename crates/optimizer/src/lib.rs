@@ -7,10 +7,10 @@
 //!   conditions on several relations
 //! ```
 //!
-//! Equal columns are a class, whoever wrote which equality. So `a.x = b.x AND b.x = c.x` lets `a` be joined with `c`
-//! at once. What a set of relations has of rows is a function of the set, and not of the order in which it was joined
-//! ([`JoinGraph::rows`]). The cheapest order is found by dynamic programming over connected sets, or greedily where
-//! these are too many ([`JoinGraph::best_order`]).
+//! Equal columns are an equivalence class, whoever wrote which equality. So `a.x = b.x AND b.x = c.x` lets `a` be
+//! joined with `c` at once. What a set of relations has of rows is a function of the set, and not of the order in
+//! which it was joined ([`JoinGraph::rows`]). The cheapest order is found by dynamic programming over connected sets,
+//! or greedily where these are too many ([`JoinGraph::best_order`]).
 //!
 //! It knows numbers and sets. Plans, columns and types are its callers'.
 //!
@@ -26,6 +26,6 @@ mod graph;
 mod order;
 mod set;
 
-pub use graph::{Condition, EqualColumns, JoinGraph, Member, Relation};
+pub use graph::{Condition, EquivalenceClass, JoinGraph, Member, Relation};
 pub use order::{JoinTree, Order};
 pub use set::RelationSet;

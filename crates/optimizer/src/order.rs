@@ -217,7 +217,7 @@ fn tree(table: &Table, set: RelationSet) -> JoinTree {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graph::{Condition, EqualColumns, Member, Relation};
+    use crate::graph::{Condition, EquivalenceClass, Member, Relation};
     use proptest::prelude::*;
 
     /// All trees of a set, but those that need pairs of everything.
@@ -251,7 +251,7 @@ mod tests {
             distinct: 10_f64.powi(distinct),
         });
         let class =
-            prop::collection::vec(member, 2..4).prop_map(|members| EqualColumns { members });
+            prop::collection::vec(member, 2..4).prop_map(|members| EquivalenceClass { members });
         let condition = prop::collection::vec(0..count, 2..3).prop_map(|relations| Condition {
             relations: RelationSet::from_iter(relations),
             selectivity: 0.25,
@@ -299,7 +299,7 @@ mod tests {
             table_rows: 1000.0,
         };
         let relations = std::iter::once(relation(1e6)).chain((1..41).map(|n| relation(n as f64)));
-        let classes = (1..41).map(|relation| EqualColumns {
+        let classes = (1..41).map(|relation| EquivalenceClass {
             members: [0, relation]
                 .map(|relation| Member {
                     relation,

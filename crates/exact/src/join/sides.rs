@@ -20,7 +20,7 @@ use std::sync::Arc;
 const PART: f64 = 1.2;
 /// So many times its bytes the other side may have to become the build side.
 const BYTES: f64 = 2.0;
-/// So many times its rows the other side may have, if it has fewer bytes than that part of its own.
+/// So many times its rows the other side may have to become the build side, if it has far fewer bytes.
 const ROWS: f64 = 4.0;
 
 /// What is taken for the bytes of a text.

@@ -65,15 +65,12 @@ impl PhysicalOptimizerRule for JoinOrder {
 }
 
 fn in_order(plan: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
-    plan.transform_down(|node| {
-        let (joins, exprs) = match node.downcast_ref::<ProjectionExec>() {
-            Some(projection) => (projection.input(), projection.expr().to_vec()),
-            None => (&node, all_columns(&node.schema())),
-        };
-        match is_inner_join(joins) {
-            true => joined_in_order(joins, &exprs, &node),
-            false => Ok(Transformed::no(Arc::clone(&node))),
+    plan.transform_down(|node| match node.downcast_ref::<ProjectionExec>() {
+        Some(projection) if is_inner_join(projection.input()) => {
+            joined_in_order(projection.input(), projection.expr(), &node)
         }
+        None if is_inner_join(&node) => joined_in_order(&node, &all_columns(&node.schema()), &node),
+        _ => Ok(Transformed::no(node)),
     })
 }
 
@@ -98,7 +95,7 @@ fn joined_in_order(
     let (mut joined, text, columns) = JoinedRelations::of(joins);
     // Of two, the sides are somebody else's choice.
     let count = joined.relations.len();
-    if count < 3 || (count <= RelationSet::CAPACITY && !joined.is_of_others()) {
+    if count < 3 || (count <= RelationSet::CAPACITY && !joined.fits_any_order()) {
         return Ok(Transformed::no(node));
     }
     // So many are joined as they are written, with all that is below them.

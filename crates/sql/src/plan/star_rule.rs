@@ -240,11 +240,11 @@ fn build_side(
 const FEW: f64 = 65_536.0;
 const SMALL_PART: f64 = 32.0;
 
-/// A side is read first only if it has at most this fraction of the rows that are left: lookups are made of its rows,
-/// which cost several times what the table of a hash join costs.
-const LARGE_PART: f64 = 8.0;
+/// A side is read first only if at least so many times its rows are left: lookups are made of its rows, which cost
+/// several times what the table of a hash join costs.
+const TIMES: f64 = 8.0;
 /// The same where lookups cost little: few rows are few, and of a semi-join only keys are kept.
-const LARGE_PART_OF_CHEAP: f64 = 2.0;
+const TIMES_IF_CHEAP: f64 = 2.0;
 
 /// The sides that are not read before the fact, because that is not the larger part of the work: by their numbers.
 fn large_sides(spine: &Spine) -> Result<Vec<usize>> {
@@ -266,15 +266,15 @@ fn large_sides(spine: &Spine) -> Result<Vec<usize>> {
     let mut left = fact;
     for (rows, number, column) in sides {
         let side = &spine.build_sides[number];
-        let part = match side.join {
-            SideJoin::Semi => LARGE_PART_OF_CHEAP,
-            SideJoin::Inner | SideJoin::Outer | SideJoin::Computed => LARGE_PART,
+        let times = match side.join {
+            SideJoin::Semi => TIMES_IF_CHEAP,
+            SideJoin::Inner | SideJoin::Outer | SideJoin::Computed => TIMES,
         };
         let is_large = |rows: usize| {
             let rows = rows as f64;
             match rows <= FEW.max(fact / SMALL_PART) {
-                true => rows > fact / LARGE_PART_OF_CHEAP,
-                false => rows > left / part,
+                true => rows > fact / TIMES_IF_CHEAP,
+                false => rows > left / times,
             }
         };
         if rows.is_some_and(is_large) {

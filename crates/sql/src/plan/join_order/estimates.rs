@@ -7,7 +7,7 @@ use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::PhysicalExprRef;
 use datafusion::physical_expr::expressions::BinaryExpr;
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
-use eris_optimizer::{Condition, EqualColumns, JoinGraph, Member, Relation};
+use eris_optimizer::{Condition, EquivalenceClass, JoinGraph, Member, Relation};
 
 /// The rows of a relation of which nothing is known: many, so that it is not read first for nothing.
 const UNKNOWN_ROWS: f64 = 1_048_576.0;
@@ -55,7 +55,7 @@ impl JoinedRelations {
                     distinct: of_table.unwrap_or_else(of_rows),
                 });
             }
-            classes.push(EqualColumns { members });
+            classes.push(EquivalenceClass { members });
         }
         let conditions = self.conditions.iter().map(JoinCondition::estimate);
         Ok(JoinGraph::new(relations, classes, conditions.collect()))

@@ -70,9 +70,9 @@ impl JoinedRelations {
         (joined, tree, columns)
     }
 
-    /// Whether equal columns are of one type and of different relations. Two of one relation would have to be compared
-    /// before it is joined: by whom, no join says.
-    pub fn is_of_others(&self) -> bool {
+    /// Whether any order asks all equalities: equal columns are of one type and of different relations. Two of one
+    /// relation would have to be compared before it is joined: by whom, no join says.
+    pub fn fits_any_order(&self) -> bool {
         self.equal.iter().all(|class| {
             let mut relations = RelationSet::EMPTY;
             let data_type = |of: &RelationColumn| {
