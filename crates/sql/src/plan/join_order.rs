@@ -9,9 +9,9 @@
 //!     …                                                  …
 //! ```
 //!
-//! Inner joins that lie on one another are one join of many [relations](relations). The crate `optimizer` finds the
-//! cheapest order by [estimates](estimates), and the plan is [made anew](rebuilt). All else is a relation: a scan, a
-//! group, an outer join, a join by computed keys. Inside of such a relation, joins are brought in order for themselves.
+//! Inner joins that lie on one another are one join of many [relations]. The crate `optimizer` finds the cheapest order
+//! by [estimates], and the plan is [made anew](rebuilt). All else is a relation: a scan, a group, an outer join, a join
+//! by computed keys. Inside of such a relation, joins are brought in order for themselves.
 //!
 //! The order of the text stays unless another one costs clearly less, for estimates are not exact. Runs before
 //! joins become stars, which take their own sides by size, and before anybody says which side is read first.
