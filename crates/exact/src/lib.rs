@@ -117,6 +117,7 @@ mod replaced;
 mod replacement;
 mod rules;
 pub mod scalar;
+mod signed_rank;
 mod sort;
 mod sort_keys;
 mod state;

@@ -30,6 +30,7 @@ use crate::memory::spill::Spill;
 use crate::memory::string_agg::PiecewiseStringAgg;
 use crate::replaced::Replaced;
 use crate::rules::{PhysicalRule, analyzer_rules, optimizer_rules};
+use crate::signed_rank::SignedRank;
 use crate::text::beside::Beside;
 use crate::text::length::OctetLength;
 use crate::text::random::RandomUuid;
@@ -97,6 +98,9 @@ pub fn session_state(
         AggregateUDF::from(OrderedList::default()),
     ] {
         state.register_udaf(Arc::new(function))?;
+    }
+    for function in SignedRank::functions() {
+        state.register_udwf(Arc::new(function))?;
     }
     // What DataFusion calls to_char is DuckDB's strftime.
     let strftime = to_char().as_ref().clone().with_aliases(["strftime"]);
