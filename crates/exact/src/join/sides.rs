@@ -8,11 +8,16 @@
 
 use datafusion::arrow::datatypes::Schema;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::{JoinType, Statistics};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
+use datafusion::physical_expr::PhysicalExprRef;
+use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode};
+use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use std::sync::Arc;
 
@@ -66,19 +71,63 @@ fn should_swap(join: &HashJoinExec) -> Result<bool> {
         return Ok(false);
     }
     let size = |plan: &Arc<dyn ExecutionPlan>| -> Result<Option<(f64, f64)>> {
-        let statistics = StatisticsContext::new().compute(plan.as_ref(), &StatisticsArgs::new())?;
-        let rows = statistics.num_rows.get_value();
         let bytes = width(&plan.schema());
-        Ok(rows.map(|&rows| (rows as f64, rows as f64 * bytes)))
+        Ok(rows(plan)?.map(|rows| (rows, rows * bytes)))
     };
     let (Some((rows, bytes)), Some((probe_rows, probe_bytes))) =
         (size(join.left())?, size(join.right())?)
     else {
         return Ok(false);
     };
-    let has_fewer_rows = rows > PART * probe_rows && probe_bytes <= BYTES * bytes;
+    // Far fewer rows may be as many times wider.
+    let times = BYTES.max(rows / probe_rows.max(1.0));
+    let has_fewer_rows = rows > PART * probe_rows && probe_bytes <= times * bytes;
     let has_fewer_bytes = bytes > BYTES * probe_bytes && probe_rows <= ROWS * rows;
     Ok(has_fewer_rows || has_fewer_bytes)
+}
+
+/// How many rows a plan yields, if that can be told.
+///
+/// Of joins by several columns DataFusion takes the one with most values, as if the others told nothing.
+fn rows(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<f64>> {
+    let hands_on = plan.is::<CoalescePartitionsExec>() || plan.is::<RepartitionExec>();
+    if hands_on && plan.fetch().is_none() {
+        return rows(plan.children()[0]);
+    }
+    if let Some(join) = plan.downcast_ref::<HashJoinExec>()
+        && *join.join_type() == JoinType::Inner
+        && join.on().len() > 1
+    {
+        let (left, right): (Vec<_>, Vec<_>) = join.on().iter().cloned().unzip();
+        let (left, right) = (keys(join.left(), &left)?, keys(join.right(), &right)?);
+        return Ok(left
+            .zip(right)
+            .map(|((left, left_keys), (right, right_keys))| {
+                left * right / left_keys.max(right_keys).max(1.0)
+            }));
+    }
+    let statistics = statistics(plan)?;
+    let rows = statistics.num_rows.get_value();
+    Ok(rows.map(|&rows| rows as f64))
+}
+
+/// The rows of a plan, and how many keys they have at most.
+fn keys(plan: &Arc<dyn ExecutionPlan>, keys: &[PhysicalExprRef]) -> Result<Option<(f64, f64)>> {
+    let Some(rows) = rows(plan)? else {
+        return Ok(None);
+    };
+    let columns = statistics(plan)?;
+    let distinct = keys.iter().map(|key| {
+        let column = key.downcast_ref::<Column>();
+        let column = column.and_then(|column| columns.column_statistics.get(column.index()));
+        let distinct = column.and_then(|column| column.distinct_count.get_value());
+        distinct.map_or(rows, |&distinct| distinct as f64)
+    });
+    Ok(Some((rows, distinct.product::<f64>().min(rows))))
+}
+
+fn statistics(plan: &Arc<dyn ExecutionPlan>) -> Result<Arc<Statistics>> {
+    StatisticsContext::new().compute(plan.as_ref(), &StatisticsArgs::new())
 }
 
 /// The bytes of a row.
