@@ -2,6 +2,7 @@
 
 use crate::data::{Data, Integers, Plain};
 use crate::dictionary::Dictionary;
+use crate::distinct::DistinctSketch;
 use crate::domain::Domain;
 use crate::encoding::Encoding;
 use crate::floats::TotalOrder;
@@ -13,6 +14,7 @@ use arrow_array::types::StringViewType;
 use arrow_buffer::ArrowNativeType;
 use eris_numa::Extent;
 use eris_types::Code;
+use std::sync::OnceLock;
 
 /// Up to [`CHUNK_ROWS`](crate::CHUNK_ROWS) values of one column, encoded and immutable, in node-local memory. Made by
 /// [`ColumnChunk::encode`].
@@ -22,6 +24,8 @@ pub struct ColumnChunk {
     pub(crate) zone: Zone,
     pub(crate) data: Data,
     pub(crate) validity: Validity,
+    /// Of chunks with many rows, if somebody has counted their values. Written once.
+    pub(crate) distinct: OnceLock<DistinctSketch>,
 }
 
 impl ColumnChunk {

@@ -16,7 +16,7 @@ use crate::data::{Data, Integers, Plain};
 use crate::strings::{StringKind, Strings};
 use arrow_buffer::ArrowNativeType;
 use eris_numa::{CopyBlock, CopyEngine};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 impl ColumnChunk {
     /// The same values, with what is read of them as a stream in this block. `None` if it has no room; part of it may
@@ -48,6 +48,7 @@ impl ColumnChunk {
             zone: self.zone.clone(),
             data,
             validity: self.validity.clone(),
+            distinct: OnceLock::new(),
         })
     }
 

@@ -34,7 +34,7 @@ use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, IntervalUnit, TimeUnit};
 use integers::Profile;
 use source::{Booleans, Filled, ValueSource};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 impl ColumnChunk {
     /// Encodes an array of any supported type, or a dictionary array of one. Text becomes codes of `dictionary` if
@@ -57,17 +57,16 @@ impl ColumnChunk {
         let unsupported = || EncodeError::UnsupportedType(data_type.clone());
         let domain = Domain::of(data_type).ok_or_else(unsupported)?;
         let nulls = array.logical_nulls();
-        Self::build(rows, nulls.as_ref(), home, |encoder| {
-            match (domain, dictionary) {
-                (Domain::String, Some(dictionary)) => {
-                    encoder.codes(&codes::codes(array, dictionary)?)
-                }
-                _ => {
-                    let plain = without_dictionary(array, domain)?;
-                    encoder.encode(plain.as_deref().unwrap_or(array))
-                }
-            }
-        })
+        if let (Domain::String, Some(dictionary)) = (domain, dictionary) {
+            return Self::build(rows, nulls.as_ref(), home, |encoder| {
+                encoder.codes(&codes::codes(array, dictionary)?)
+            });
+        }
+        let plain = without_dictionary(array, domain)?;
+        let array = plain.as_deref().unwrap_or(array);
+        let chunk = Self::build(rows, nulls.as_ref(), home, |encoder| encoder.encode(array))?;
+        chunk.count_values_of(array);
+        Ok(chunk)
     }
 
     /// Encodes text whose codes are known, as [`Dictionary::look_up`] gives them.
@@ -111,6 +110,7 @@ impl ColumnChunk {
             zone,
             data,
             validity,
+            distinct: OnceLock::new(),
         })
     }
 }

@@ -7,7 +7,7 @@
 //! a constant without NULLs   tag │ value
 //! only NULLs                 tag
 //!
-//! tag   0 │ kind: domain and encoding, 5 bits │ validity: 2 bits      the top bit is for later versions
+//! tag   more │ kind: domain and encoding, 5 bits │ validity: 2 bits      more: what the chunk has beside its values
 //! ```
 //!
 //! Values are written as they are encoded, and large sections by reference. Whoever reads a buffer that lies where the
@@ -34,6 +34,7 @@ pub use writer::FormWriter;
 use crate::CHUNK_ROWS;
 use crate::chunk::ColumnChunk;
 use crate::data::{Data, Integers, Plain};
+use crate::distinct::DistinctSketch;
 use crate::domain::Domain;
 use crate::error::EncodeError;
 use crate::floats::{TotalOrder, narrow};
@@ -46,11 +47,21 @@ use arrow_array::types::{BinaryViewType, StringViewType};
 use arrow_schema::DataType;
 use error::ensure;
 use plain::Number;
+use std::sync::OnceLock;
 
 /// What large sections begin at multiples of: a cache line.
 const ALIGN: usize = 64;
 /// Sections of fewer bytes are not worth a piece of their own, nor keeping a buffer that others share.
 const LARGE: usize = 4096;
+
+/// In the tag: the next byte says what the chunk has beside its values.
+const MORE: u8 = 1 << 7;
+/// What it may have: a sketch of the distinct values.
+const DISTINCT: u8 = 1;
+/// Of a sketch so many registers are written one by one, at most; three bytes each.
+const SPARSE: usize = DistinctSketch::REGISTERS / 3;
+/// Instead of their number: all registers follow.
+const DENSE: u64 = DistinctSketch::REGISTERS as u64;
 
 // Numbers are written as they lie in memory.
 const _: () = assert!(cfg!(target_endian = "little"));
@@ -115,7 +126,15 @@ impl ColumnChunk {
             Validity::Bitmap(_) => validities::BITMAP,
         };
         let kind = self.kind();
-        out.byte(kind << 2 | validity);
+        let tag = kind << 2 | validity;
+        match self.distinct.get() {
+            None => out.byte(tag),
+            Some(sketch) => {
+                out.byte(tag | MORE);
+                out.byte(DISTINCT);
+                store_registers(sketch.registers(), out);
+            }
+        }
         if validity == validities::NONE {
             return;
         }
@@ -179,15 +198,16 @@ impl ColumnChunk {
         home: ObjectMemory<'_>,
     ) -> Result<ColumnChunk, FormError> {
         let tag = form.byte()?;
-        if tag >> 7 != 0 {
-            return Err(FormError::Version);
-        }
-        let kind = tag >> 2;
+        let distinct = match tag & MORE {
+            0 => OnceLock::new(),
+            _ => OnceLock::from(read_sketch(form)?),
+        };
+        let kind = (tag & !MORE) >> 2;
         if domain(kind).is_none() || domain(kind) != Domain::of(data_type) {
             return Err(FormError::Type(data_type.clone()));
         }
         let stored = match (tag & 3, is_constant(kind)) {
-            (validities::NONE, true) => return only_nulls(kind, rows),
+            (validities::NONE, true) => return only_nulls(kind, rows, distinct),
             (validities::ALL, true) => rows as u64,
             (validities::ALL | validities::BITMAP, _) => form.number()?,
             _ => return Err(FormError::Encoding(tag)),
@@ -216,7 +236,47 @@ impl ColumnChunk {
             zone: Zone { nulls, range },
             data,
             validity,
+            distinct,
         })
+    }
+}
+
+/// The sketch of the values, behind a tag that says that there is more.
+fn read_sketch(form: &mut FormReader<'_>) -> Result<DistinctSketch, FormError> {
+    if form.byte()? != DISTINCT {
+        return Err(FormError::Version);
+    }
+    let hit = form.number()?;
+    let none = FormError::Damaged("a sketch that is none");
+    let registers = match hit {
+        DENSE => form.bytes(DistinctSketch::REGISTERS, <[u8]>::to_vec)?,
+        hit if hit > SPARSE as u64 => return Err(none),
+        hit => {
+            let mut registers = vec![0; DistinctSketch::REGISTERS];
+            for _ in 0..hit {
+                let [low, high, rank] = form.array()?;
+                match registers.get_mut(usize::from(u16::from_le_bytes([low, high]))) {
+                    Some(register) if *register == 0 && rank > 0 => *register = rank,
+                    _ => return Err(none),
+                }
+            }
+            registers
+        }
+    };
+    DistinctSketch::of_registers(&registers).ok_or(none)
+}
+
+/// Writes all registers, or if few are not 0, these.
+fn store_registers(registers: &[u8], out: &mut FormWriter<'_>) {
+    let hit = registers.iter().filter(|&&rank| rank > 0).count();
+    if hit > SPARSE {
+        out.number(DENSE);
+        return out.bytes(registers);
+    }
+    out.number(hit as u64);
+    for (register, &rank) in (0u16..).zip(registers).filter(|(_, rank)| **rank > 0) {
+        let [low, high] = register.to_le_bytes();
+        out.bytes(&[low, high, rank]);
     }
 }
 
@@ -266,7 +326,11 @@ fn read_validity(
 }
 
 /// A chunk of only NULLs.
-fn only_nulls(kind: u8, rows: usize) -> Result<ColumnChunk, FormError> {
+fn only_nulls(
+    kind: u8,
+    rows: usize,
+    distinct: OnceLock<DistinctSketch>,
+) -> Result<ColumnChunk, FormError> {
     ensure(rows > 0, "NULLs without rows")?;
     if rows > CHUNK_ROWS {
         let stored = rows as u64;
@@ -284,6 +348,7 @@ fn only_nulls(kind: u8, rows: usize) -> Result<ColumnChunk, FormError> {
         zone,
         data: nothing(kind),
         validity: Validity::None,
+        distinct,
     })
 }
 

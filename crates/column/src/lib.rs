@@ -44,6 +44,7 @@ mod copied;
 mod copier;
 mod data;
 mod dictionary;
+mod distinct;
 mod domain;
 mod encode;
 mod encoding;
@@ -74,6 +75,7 @@ mod zone;
 
 pub use chunk::ColumnChunk;
 pub use dictionary::{DICTIONARY_LIMIT, Dictionary, Unknown};
+pub use distinct::DistinctCount;
 pub use domain::{Domain, from_integer, to_integer, wide_array, wide_of_intervals, wide_of_uuids};
 pub use encoding::Encoding;
 pub use error::EncodeError;

@@ -59,6 +59,7 @@ impl ColumnChunk {
                     high: *high,
                 },
                 validity: self.validity.clone(),
+                distinct: self.distinct.clone(),
             }));
         }
         let mut values = Vec::with_capacity(self.rows);
@@ -74,6 +75,7 @@ impl ColumnChunk {
         }
         let mut stored = ordinals(&values, nulls.as_ref(), order, home)?;
         stored.zone = self.zone.clone();
+        stored.distinct = self.distinct.clone();
         let most = self.bytes() + self.bytes() * GROWTH / 100;
         Ok((stored.bytes() <= most || stored.bytes() <= self.rows / 8).then_some(stored))
     }
@@ -93,7 +95,10 @@ impl ColumnChunk {
     pub(crate) fn without_order(&self, home: ObjectMemory<'_>) -> Result<ColumnChunk, EncodeError> {
         let mut values = Vec::with_capacity(self.rows);
         self.gather_integers(Isa::best(), &Selection::all(self.rows), &mut values);
-        integers(&values, self.validity.null_buffer(self.rows).as_ref(), home)
+        let nulls = self.validity.null_buffer(self.rows);
+        let mut unordered = integers(&values, nulls.as_ref(), home)?;
+        unordered.distinct = self.distinct.clone();
+        Ok(unordered)
     }
 
     /// Whether no row can pass, as far as that is known without reading any.

@@ -1,5 +1,6 @@
 //! What clients do: the engine as its users see it, fragments, writers, changes of rows, questions to owners.
 
+mod analyze;
 pub(crate) mod ask;
 mod checkpoint;
 pub(crate) mod client;

@@ -28,8 +28,8 @@ use arrow_array::ArrayRef;
 use eris_home::{
     Balancer, Balancing, Budget, Definitions, Durability, Found, HeldSnapshot, Home, HomeError,
     HugePages, Inspection, KeyIndexes, KeyOrders, Newest, NodeDescription, ObjectDefinition,
-    ObjectStatistics, Ownership, ReadBandwidth, SecondaryIndexes, SingleRows, Traffic, Usage,
-    WorkerDescription, Write,
+    ObjectStatistics, Ownership, ReadBandwidth, Samples, SecondaryIndexes, SingleRows, Traffic,
+    Usage, WorkerDescription, Write,
 };
 use eris_types::{ColumnId, ObjectId};
 use futures::future::BoxFuture;
@@ -182,6 +182,10 @@ impl Home for Engine {
     }
 
     fn secondary_indexes(&self) -> Option<&dyn SecondaryIndexes> {
+        Some(self)
+    }
+
+    fn samples(&self) -> Option<&dyn Samples> {
         Some(self)
     }
 

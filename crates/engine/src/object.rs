@@ -11,6 +11,7 @@ pub(crate) mod load;
 pub(crate) mod numbers;
 pub(crate) mod path;
 pub(crate) mod pick;
+pub(crate) mod profile;
 pub(crate) mod ranges;
 pub(crate) mod scatter;
 pub(crate) mod shared_index;

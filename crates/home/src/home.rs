@@ -3,8 +3,8 @@
 use crate::{
     Balancer, Balancing, Budget, Definitions, Durability, Found, HeldSnapshot, HomeError,
     HugePages, Inspection, KeyIndexes, KeyOrders, Newest, NodeDescription, ObjectDefinition,
-    ObjectStatistics, Ownership, ReadBandwidth, SecondaryIndexes, SingleRows, Traffic, Usage,
-    WorkerDescription, Write,
+    ObjectStatistics, Ownership, ReadBandwidth, Samples, SecondaryIndexes, SingleRows, Traffic,
+    Usage, WorkerDescription, Write,
 };
 use arrow_array::ArrayRef;
 use eris_fragment::Executor;
@@ -150,6 +150,11 @@ pub trait Home: Executor {
 
     /// Secondary indexes. Without them there is no CREATE INDEX.
     fn secondary_indexes(&self) -> Option<&dyn SecondaryIndexes> {
+        None
+    }
+
+    /// Samples of rows. Without them planners guess.
+    fn samples(&self) -> Option<&dyn Samples> {
         None
     }
 

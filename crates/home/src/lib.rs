@@ -42,6 +42,7 @@ mod object;
 mod ownership;
 mod reorganize;
 mod rows;
+mod samples;
 mod single;
 mod snapshot;
 mod statistics;
@@ -70,6 +71,7 @@ pub use reorganize::{
     IndexReorganization, KeyIndexes, ReorganizationCause, ReorganizationEffect, ReorganizationState,
 };
 pub use rows::{Found, KeyBounds, Newest};
+pub use samples::{SampledRows, Samples};
 pub use single::{Becomes, Compute, Computed, Kept, RowChanges, RowClient, SingleRows};
 pub use snapshot::HeldSnapshot;
 pub use statistics::{ColumnStatistics, ObjectStatistics};

@@ -38,7 +38,7 @@ pub struct ColumnStatistics {
     pub min: Option<Scalar>,
     /// The greatest value, likewise.
     pub max: Option<Scalar>,
-    /// Distinct values, where the column has a dictionary.
+    /// About how many distinct values there are, if that is known: exact where the column has a dictionary.
     pub distinct: Option<u64>,
     /// Rows of sealed chunks that are stored by a key order.
     pub ordered: u64,

@@ -1,5 +1,6 @@
 //! The statements, a module for each kind.
 
+pub(crate) mod analyze;
 pub(crate) mod ddl;
 pub(crate) mod dml;
 pub(crate) mod files;

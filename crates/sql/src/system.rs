@@ -23,6 +23,7 @@ mod placement;
 mod recodings;
 mod relation;
 mod reorganizations;
+mod sampled;
 
 use crate::catalog::CATALOG;
 use crate::context::StatementContext;

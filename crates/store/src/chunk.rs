@@ -52,7 +52,7 @@ impl Chunk {
     }
 
     /// The same of columns and ids that other chunks may have, too.
-    pub(crate) fn sharing(
+    pub fn sharing(
         columns: Vec<Arc<ColumnChunk>>,
         number: ChunkNumber,
         ids: Arc<RowIds>,

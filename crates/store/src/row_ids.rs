@@ -83,7 +83,7 @@ impl RowIds {
     }
 
     /// The greatest id.
-    pub(crate) fn last(&self) -> Option<RowId> {
+    pub fn last(&self) -> Option<RowId> {
         Some(self.get(self.rows().checked_sub(1)?))
     }
 

@@ -415,6 +415,11 @@ impl Segment {
         self.chunks[first..].iter().map(|stored| &*stored.chunk)
     }
 
+    /// The id of the last row that was sealed.
+    pub fn last_sealed_row(&self) -> Option<RowId> {
+        self.chunks.last()?.chunk.ids().last()
+    }
+
     /// The chunks of the append buffer from the `first` on, likewise. As long as the version is the same there are only
     /// more.
     pub fn append_buffer_since(&self, first: usize) -> impl Iterator<Item = &Chunk> {

@@ -95,6 +95,16 @@ impl Segment {
         self.all().map(|stored| stored.chunk.clone())
     }
 
+    /// Every sealed chunk with the rows in it that are not deleted, in the order in which they were sealed.
+    pub fn living_sealed(&self) -> impl Iterator<Item = (&Chunk, Selection)> {
+        self.chunks.iter().map(living)
+    }
+
+    /// The same of the append buffer.
+    pub fn living_buffered(&self) -> impl Iterator<Item = (&Chunk, Selection)> {
+        self.append_buffer.levels.iter().map(living)
+    }
+
     /// Every chunk with the rows in it that are not deleted, as far as any commit here has said: the newest sealed one
     /// first, behind them those of the append buffer. Those without such rows are left out.
     pub fn living_chunks(&self) -> impl Iterator<Item = (Arc<Chunk>, Selection)> {
@@ -129,4 +139,10 @@ impl Stored {
                 && deleted.is_none_or(|deleted| !deleted.contains(row))
         })
     }
+}
+
+/// A chunk with its rows that are not deleted.
+fn living(stored: &Stored) -> (&Chunk, Selection) {
+    let rows = stored.living_rows(0..stored.chunk.rows(), Timestamp::NEVER);
+    (&stored.chunk, rows)
 }

@@ -16,14 +16,17 @@ use crate::tasks::handler::Task;
 use crate::tasks::owner::Owner;
 use arrow_schema::SchemaRef;
 use eris_aeu::Runtime;
+use eris_column::ObjectMemory;
 use eris_disk::RealDisk;
+use eris_fragment::Expr;
 use eris_home::{
-    Definition, Newest, ObjectDefinition, ObjectStatistics, Partitioning, WorkDescription,
+    Definition, Newest, ObjectDefinition, ObjectStatistics, Partitioning, SampledRows,
+    WorkDescription,
 };
 use eris_numa::{AeuPlace, Memory, Topology};
 use eris_route::{BufferSizes, Router};
 use eris_telemetry::Snapshot;
-use eris_types::{AeuId, ColumnId, ObjectId, StatementId, Timestamp};
+use eris_types::{AeuId, ColumnId, NodeId, ObjectId, StatementId, Timestamp};
 use std::fmt;
 use std::future::poll_fn;
 use std::path::Path;
@@ -253,13 +256,30 @@ impl Engine {
     /// committed in between.
     pub fn statistics(&self, id: ObjectId) -> Result<ObjectStatistics, EngineError> {
         let object = self.shared.object(id)?;
-        let dictionaries = object.dictionaries();
+        let (dictionaries, profile) = (object.dictionaries(), object.profile());
         let partitions = self.shared.aeus();
         Ok(merge(
             &object.schema,
             partitions.map(|aeu| object.partition_statistics(aeu)),
-            |column| dictionaries[column].as_ref().map(|d| d.len() as u64),
+            |column| {
+                // Of text, some chunks may be codes and some not.
+                let coded = dictionaries[column].as_ref();
+                let coded = coded.map(|dictionary| dictionary.len() as u64);
+                let distinct = coded.max(profile.distinct(column));
+                distinct.filter(|&distinct| distinct > 0)
+            },
         ))
+    }
+
+    /// For how many rows of a sample all conjuncts are true; `None` if there is no sample of what they read. A column
+    /// is a position in the object's.
+    pub fn find_in_sample(&self, id: ObjectId, filter: &[Expr]) -> Option<SampledRows> {
+        let object = self.shared.object(id).ok()?;
+        let home = ObjectMemory {
+            memory: &self.shared.sample_memory.node(NodeId(0)),
+            object: id,
+        };
+        object.profile().find(filter, &object.schema, home)
     }
 
     /// The rows of a data object, those included that are deleted but not collected: less work than its

@@ -30,12 +30,17 @@ use std::task::Poll;
 /// How many idle sessions are kept for the next statements.
 const IDLE_CLIENTS: usize = 64;
 
+/// What all samples together may take.
+const SAMPLE_BYTES: u64 = 64 << 20;
+
 type Objects = HashMap<ObjectId, Arc<DataObject>>;
 
 /// What statements share.
 pub(crate) struct EngineState {
     pub topology: Arc<Topology>,
     pub memory: Memory,
+    /// Where samples lie that planners look into, beside the budget of tables and statements.
+    pub sample_memory: Memory,
     pub huge_pages: HugePages,
     pub sequencer: Arc<Sequencer>,
     pub remote: Arc<Remote>,
@@ -97,6 +102,7 @@ impl EngineState {
             client_traffic: ClientTraffic::new(&topology),
             topology,
             memory,
+            sample_memory: sample_memory(),
             huge_pages,
             sequencer,
             remote,
@@ -319,4 +325,10 @@ impl EngineState {
 fn too_busy(error: RouteError) -> EngineError {
     let RouteError::TooManySessions { limit } = error;
     EngineError::TooBusy { limit }
+}
+
+/// Memory on no certain node: samples are small, and read once.
+fn sample_memory() -> Memory {
+    let anywhere = Topology::fake(1, 1);
+    Memory::new(&anywhere, HugePages::Never, Some(SAMPLE_BYTES)).expect("it has a budget")
 }

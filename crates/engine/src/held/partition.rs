@@ -26,6 +26,7 @@ use crate::held::superseded::{Superseded, SupersedingCommit, key_bytes};
 use crate::held::unique::Pending;
 use crate::object::data_object::DataObject;
 use crate::object::keys::Keys;
+use crate::object::profile::Profiler;
 use crate::object::statement::Statement;
 use crate::object::statistics::Tally;
 use crate::sequencer::Seen;
@@ -56,6 +57,7 @@ pub(crate) struct Partition {
     /// The same, but of a column whose text is stored as it is by now, the last that was used.
     pub(crate) known: Vec<Option<Dictionary>>,
     tally: Tally,
+    profiler: Profiler,
     /// If the object has a key.
     pub(crate) index: Option<PrimaryIndex>,
     /// The newest commit with which a key may have gone from the index, so that older snapshots miss it.
@@ -118,6 +120,7 @@ impl Partition {
             owner,
             segments: Vec::new(),
             tally: Tally::default(),
+            profiler: Profiler::default(),
             pass: 0,
             scans_in_pass: 0,
         }
@@ -503,6 +506,19 @@ impl Partition {
         let statistics = self.tally.of(&self.segments, columns);
         self.object
             .set_partition_statistics(self.owner, &statistics);
+        let table = self.object.readable(&self.known);
+        let profile = (self.profiler).catch_up(&self.segments, &statistics, table);
+        if let Some(profile) = profile {
+            self.object.set_partition_profile(self.owner, profile);
+        }
+    }
+
+    /// Tells planners what the values of all rows are like, also of those in append buffers.
+    pub fn analyze(&mut self) {
+        let statistics = self.object.partition_statistics(self.owner);
+        let table = self.object.readable(&self.known);
+        let profile = (self.profiler).all(&self.segments, &statistics, table);
+        self.object.set_partition_profile(self.owner, profile);
     }
 
     /// The rows of a snapshot, frozen. Readers like few chunks, so a long append buffer is merged first, if memory

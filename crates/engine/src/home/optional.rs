@@ -1,12 +1,15 @@
-//! What not every home can do: secondary indexes, orders of keys, indexes that are reorganised, owners, balancing.
+//! What not every home can do: secondary indexes, samples, orders of keys, indexes that are reorganised, owners,
+//! balancing.
 
 use crate::balance;
 use crate::clients::engine::Engine;
+use arrow_array::ArrayRef;
 use eris_column::KeyOrder as Order;
+use eris_fragment::Expr;
 use eris_home::{
     Balanced, Balancer, Balancing, HomeError, IndexKind, IndexReorganization, IndexStatistics,
     KeyIndexes, KeyOrder, KeyOrders, OrderSize, OutOfMemory, Ownership, PartLocation,
-    PartitionStatus, SecondaryIndexes,
+    PartitionStatus, SampledRows, Samples, SecondaryIndexes,
 };
 use eris_types::{ColumnId, ObjectId};
 use futures::future::BoxFuture;
@@ -30,6 +33,20 @@ impl SecondaryIndexes for Engine {
 
     fn indexes(&self, object: ObjectId) -> Result<Vec<IndexStatistics>, HomeError> {
         Engine::indexes(self, object)
+    }
+}
+
+impl Samples for Engine {
+    fn find(&self, object: ObjectId, filter: &[Expr]) -> Option<SampledRows> {
+        self.find_in_sample(object, filter)
+    }
+
+    fn values(&self, object: ObjectId) -> Result<Vec<Option<ArrayRef>>, HomeError> {
+        Ok(self.object(object)?.profile().samples())
+    }
+
+    fn analyze(&self, object: ObjectId) -> BoxFuture<'_, Result<(), HomeError>> {
+        Box::pin(Engine::analyze(self, object))
     }
 }
 

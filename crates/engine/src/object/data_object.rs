@@ -7,6 +7,7 @@ use crate::object::indexes::Index;
 use crate::object::keys::{Keys, is_word};
 use crate::object::load::Loads;
 use crate::object::numbers::keys_of;
+use crate::object::profile::{ObjectProfile, PartitionProfile, Readable, SAMPLED_ROWS};
 use crate::object::ranges::{Assignment, Ranges};
 use crate::object::shared_index::SharedIndex;
 use crate::object::statistics::{PartitionStatistics, PublishedStatistics};
@@ -42,6 +43,10 @@ pub(crate) struct DataObject {
     dictionaries: Box<[ArcSwapOption<Dictionary>]>,
     /// Per AEU, what its partition holds: written by the owner after a commit, read by planners.
     statistics: Box<[PublishedStatistics]>,
+    /// Per AEU, what it knows of its values: written by the owner now and then, read by planners.
+    profiles: Box<[ArcSwapOption<PartitionProfile>]>,
+    /// All of them, as they were when somebody last asked.
+    profile: ArcSwapOption<ObjectProfile>,
     /// The bitmap partition table: who has rows, by the statistics. So a fragment looks at those of its participants
     /// alone.
     holders: SharedAeuSet,
@@ -128,6 +133,8 @@ impl DataObject {
             statistics: (0..aeus)
                 .map(|_| PublishedStatistics::new(schema.fields().len()))
                 .collect(),
+            profiles: (0..aeus).map(|_| ArcSwapOption::empty()).collect(),
+            profile: ArcSwapOption::empty(),
             ranges: Ranges::default(),
             loads: Loads::new(aeus),
             schema,
@@ -318,6 +325,34 @@ impl DataObject {
     pub fn set_partition_statistics(&self, aeu: AeuId, statistics: &PartitionStatistics) {
         self.statistics[aeu.index()].write(statistics);
         self.holders.set(aeu, statistics.rows > 0);
+    }
+
+    /// What is needed to profile a partition, with its owner's dictionaries.
+    pub fn readable<'a>(&'a self, dictionaries: &'a [Option<Dictionary>]) -> Readable<'a> {
+        let most = SAMPLED_ROWS / self.statistics.len();
+        Readable {
+            schema: &self.schema,
+            dictionaries,
+            sampled_rows: most.clamp(SAMPLED_ROWS / 128, SAMPLED_ROWS / 8),
+        }
+    }
+
+    /// Tells planners what the values of the partition of `aeu` are like.
+    pub fn set_partition_profile(&self, aeu: AeuId, profile: PartitionProfile) {
+        self.profiles[aeu.index()].store(Some(Arc::new(profile)));
+    }
+
+    /// What the values are like.
+    pub fn profile(&self) -> Arc<ObjectProfile> {
+        let parts = self.profiles.iter().filter_map(ArcSwapOption::load_full);
+        let parts: Vec<_> = parts.collect();
+        let known = self.profile.load_full();
+        if let Some(known) = known.filter(|known| known.is_of(&parts)) {
+            return known;
+        }
+        let profile = Arc::new(ObjectProfile::new(parts));
+        self.profile.store(Some(Arc::clone(&profile)));
+        profile
     }
 
     /// The AEUs whose partitions have rows, and how many, in the order of the AEUs. Deleted rows count as long as they

@@ -237,7 +237,7 @@ impl Tally {
     }
 }
 
-/// The statistics of all partitions together; `distinct` as the dictionaries say.
+/// The statistics of all partitions together; `distinct` says how many values a column has.
 pub(crate) fn merge(
     schema: &SchemaRef,
     partitions: impl Iterator<Item = PartitionStatistics>,

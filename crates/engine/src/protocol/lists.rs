@@ -27,7 +27,8 @@ use super::answers::{
 use super::keys::{ExecuteKeys, ExecuteRows, HandOver, Measure, MoveOut, TransferAcknowledged};
 use super::message::messages;
 use super::objects::{
-    Build, CollectGarbage, DropIndex, DropObject, Freeze, Inspect, Locate, Recode, Reorganize,
+    Analyze, Build, CollectGarbage, DropIndex, DropObject, Freeze, Inspect, Locate, Recode,
+    Reorganize,
 };
 use super::runs::{Cancel, Credit, Help, Repartition, RepartitionAborted, RepartitionEnd, Scan};
 use super::statements::{
@@ -79,6 +80,7 @@ messages! {
         Inspect: words Control,
         Freeze: words Control,
         Locate: words Control,
+        Analyze: words Control,
     }
 }
 

@@ -125,6 +125,16 @@ impl Request for Inspect {
     type Reply = Segments;
 }
 
+/// The values of all rows are counted and sampled again.
+#[derive(Clone, Copy)]
+pub(crate) struct Analyze;
+
+impl Request for Analyze {
+    const RANK: Rank = Rank::Scan;
+    type Callback = QuestionId;
+    type Reply = Done;
+}
+
 /// What does a snapshot that is held see?
 #[derive(Clone, Copy)]
 pub(crate) struct Freeze(pub Timestamp);
@@ -157,4 +167,11 @@ impl Request for Locate {
     type Reply = LocatedParts;
 }
 
-without_words!(DropObject, CollectGarbage, DropIndex, Inspect, Locate);
+without_words!(
+    DropObject,
+    CollectGarbage,
+    DropIndex,
+    Inspect,
+    Analyze,
+    Locate
+);

@@ -226,6 +226,7 @@ impl Owner {
                 }
             }
             ToOwner::Inspect(inspect) => self.inspect(Asked::by(&inspect, header), cx),
+            ToOwner::Analyze(analyze) => self.analyze(Asked::by(&analyze, header), cx),
             ToOwner::Freeze(freeze) => self.freeze(freeze.0, Asked::by(&freeze, header), cx),
             ToOwner::Locate(locate) => self.locate(Asked::by(&locate, header), cx),
             ToOwner::ExecuteKeys(_) | ToOwner::HandOver(_) | ToOwner::ExecuteRows(_) => {

@@ -9,7 +9,8 @@ use crate::protocol::keys::{ExecuteKeys, ExecuteRows, HandOver, Measure, MoveOut
 use crate::protocol::lists::{OwnerKind, ToClient};
 use crate::protocol::message::{Listed, send};
 use crate::protocol::objects::{
-    Build, CollectGarbage, DropIndex, DropObject, Freeze, Inspect, Locate, Recode, Reorganize,
+    Analyze, Build, CollectGarbage, DropIndex, DropObject, Freeze, Inspect, Locate, Recode,
+    Reorganize,
 };
 use crate::protocol::request::{NoReply, Request};
 use crate::protocol::runs::{
@@ -107,6 +108,7 @@ impl Owner {
             OwnerKind::Inspect => say_panicked::<Inspect>(header, message, cx),
             OwnerKind::Freeze => say_panicked::<Freeze>(header, message, cx),
             OwnerKind::Locate => say_panicked::<Locate>(header, message, cx),
+            OwnerKind::Analyze => say_panicked::<Analyze>(header, message, cx),
             OwnerKind::Commit => nobody_waits::<Commit>(),
             OwnerKind::Abort => nobody_waits::<Abort>(),
             OwnerKind::Interned => nobody_waits::<Interned>(),

@@ -8,7 +8,7 @@ use crate::protocol::answers::{Done, Frozen, Indexes, LocatedParts, Segments};
 use crate::protocol::asked::Asked;
 use crate::protocol::callback::IndexNumber;
 use crate::protocol::message::Context;
-use crate::protocol::objects::{DropObject, Freeze, Inspect, Locate, Reorganize};
+use crate::protocol::objects::{Analyze, DropObject, Freeze, Inspect, Locate, Reorganize};
 use eris_home::StoredPart;
 use eris_numa::Extent;
 use eris_types::{ObjectId, Timestamp};
@@ -34,6 +34,14 @@ impl Owner {
         let partition = self.partitions.get(&asked.object);
         let segments = partition.map_or_else(Vec::new, Partition::segment_views);
         asked.answer(Segments(segments), cx);
+    }
+
+    /// Counts and samples the values of all rows again; there may be none here.
+    pub fn analyze<T>(&mut self, asked: Asked<Analyze>, cx: &mut Context<'_, T>) {
+        if let Some(partition) = self.existing(asked.object) {
+            partition.analyze();
+        }
+        asked.answer(Done, cx);
     }
 
     /// Shows what a snapshot that is held sees of an object; there may be nothing here.

@@ -188,7 +188,7 @@ impl FragmentExec {
         }
     }
 
-    /// How many groups there are at most, as far as it is known.
+    /// About how many groups there are at most, as far as it is known.
     pub fn expected_groups(&self) -> Option<f64> {
         let Output::Groups { keys, .. } = &self.output else {
             return None;

@@ -276,7 +276,8 @@ impl NameScope {
         } = &*self.0;
         let home = &context.home;
         let recodings = Arc::clone(&context.recodings);
-        let statistics = TableStatistics::new(home.statistics(table.object)?, snapshot.at());
+        let statistics = TableStatistics::new(home.statistics(table.object)?, snapshot.at())
+            .sampled(home, table.object);
         let most = home.worker_count().max(1);
         let streams = statistics
             .rows()

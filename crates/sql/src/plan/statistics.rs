@@ -1,11 +1,23 @@
 //! What the planner knows of a scan: sizes and extremes of its table, and how much of it a filter may leave.
+//!
+//! ```text
+//! filter ─▶ the table's sample ─▶ 0 rows pass of n │ few │ many
+//!     └───▶ extremes, distinct values ────▶ a guess, between what the few allow
+//!                                          many: what the sample says
+//! ```
+//!
+//! A sample knows what no formula does: which values are frequent, which conditions go together, what a pattern finds.
+//! But what is rarer than one of its rows it does not tell.
 
 use datafusion::common::stats::Precision;
 use datafusion::common::{ColumnStatistics, ScalarValue, Statistics};
+use eris_atomics::Lock;
 use eris_exact::scalar;
 use eris_fragment::{BinaryOp, Expr, Scalar, Value};
-use eris_home::ObjectStatistics;
-use eris_types::Timestamp;
+use eris_home::{Home, ObjectStatistics, SampledRows};
+use eris_types::{ObjectId, Timestamp};
+use std::fmt;
+use std::sync::Arc;
 
 /// A table's statistics as seen by one statement.
 #[derive(Debug)]
@@ -13,6 +25,15 @@ pub(crate) struct TableStatistics {
     object: ObjectStatistics,
     /// Whether they describe exactly the statement's snapshot.
     exact: bool,
+    sample: Option<Sample>,
+}
+
+/// A sample of the table's rows.
+struct Sample {
+    home: Arc<dyn Home>,
+    object: ObjectId,
+    /// What filters have found. The same are asked for again and again while a statement is planned.
+    found: Lock<Vec<(Vec<Expr>, Option<SampledRows>)>>,
 }
 
 /// What is joined to the rows of a scan.
@@ -29,11 +50,32 @@ pub(crate) struct JoinedRows {
 const UNKNOWN: f64 = 0.25;
 /// Share of strings that are like a pattern: people look for what is rare.
 const LIKE: f64 = 0.1;
+/// From this share on, distinct values that were counted are taken for all that are possible.
+const NEARLY_ALL: f64 = 0.9;
+/// Rows of a sample that tell more than a guess does: their number is off by a third.
+const ENOUGH: f64 = 8.0;
 
 impl TableStatistics {
     pub fn new(object: ObjectStatistics, snapshot: Timestamp) -> Self {
         let exact = object.newest <= snapshot;
-        TableStatistics { object, exact }
+        TableStatistics {
+            object,
+            exact,
+            sample: None,
+        }
+    }
+
+    /// The same, with the sample that this home has of the object.
+    pub fn sampled(self, home: &Arc<dyn Home>, object: ObjectId) -> Self {
+        let sample = Sample {
+            home: Arc::clone(home),
+            object,
+            found: Lock::default(),
+        };
+        TableStatistics {
+            sample: Some(sample),
+            ..self
+        }
     }
 
     /// Rows of the table.
@@ -66,11 +108,7 @@ impl TableStatistics {
         limit: Option<u64>,
         joined: Option<&JoinedRows>,
     ) -> Statistics {
-        let share: f64 = filter
-            .iter()
-            .map(|conjunct| self.selectivity(conjunct))
-            .product();
-        let share = share * joined.map_or(1.0, |joined| joined.per_row);
+        let share = self.share(filter) * joined.map_or(1.0, |joined| joined.per_row);
         let all = filter.is_empty() && joined.is_none();
         let mut rows = if all {
             self.object.rows
@@ -134,7 +172,7 @@ impl TableStatistics {
         (statistics, width)
     }
 
-    /// Distinct values of a column, at most.
+    /// About how many distinct values a column has.
     pub fn distinct(&self, position: usize) -> Option<f64> {
         let column = self.object.columns.get(position)?;
         let span = || {
@@ -145,11 +183,51 @@ impl TableStatistics {
             // UUIDs are wider than their difference.
             Some(max.checked_sub(min)? as f64 + 1.0)
         };
-        let distinct = column
-            .distinct
-            .map(|distinct| distinct as f64)
-            .or_else(span)?;
-        Some(distinct.clamp(1.0, (self.object.rows as f64).max(1.0)))
+        let rows = (self.object.rows as f64).max(1.0);
+        let most = span().map_or(rows, |span| span.min(rows));
+        let distinct = match column.distinct.map(|distinct| distinct as f64) {
+            // Counts are not exact. So many are all that there can be.
+            Some(counted) if counted >= NEARLY_ALL * most => most,
+            Some(counted) => counted,
+            None => span()?.min(rows),
+        };
+        Some(distinct.clamp(1.0, rows))
+    }
+
+    /// The share of rows that pass a filter.
+    fn share(&self, filter: &[Expr]) -> f64 {
+        let guess = |conjuncts: &[Expr]| -> f64 {
+            let shares = conjuncts.iter().map(|conjunct| self.selectivity(conjunct));
+            shares.product()
+        };
+        let sample = self.sample.as_ref().filter(|_| !filter.is_empty());
+        let Some(sample) = sample else {
+            return guess(filter);
+        };
+        if let Some(found) = sample.find(filter) {
+            return self.told(found, guess(filter));
+        }
+        // Some conjuncts cannot be answered: they have parameters, or read what is not sampled.
+        let answered = |conjunct: &Expr| sample.find(std::slice::from_ref(conjunct)).is_some();
+        let (answered, others): (Vec<_>, Vec<_>) = filter.iter().cloned().partition(answered);
+        match sample.find(&answered) {
+            Some(found) => self.told(found, guess(&answered)) * guess(&others),
+            None => guess(filter),
+        }
+    }
+
+    /// The share of rows that pass, by what a sample has found, and what is guessed without one.
+    fn told(&self, found: SampledRows, guess: f64) -> f64 {
+        let (rows, passed) = (found.rows as f64, found.passed as f64);
+        let told = if found.rows >= found.of || passed >= ENOUGH {
+            passed / rows
+        } else {
+            guess.clamp(passed / 4.0 / rows, (2.0 * passed + 3.0) / rows)
+        };
+        // Rows that were written since may be others.
+        let known = found.of as f64 / (self.object.rows as f64).max(1.0);
+        let known = known.min(1.0);
+        told * known + guess * (1.0 - known)
     }
 
     /// The share of rows for which a predicate is true, as far as extremes and numbers of distinct values tell; values
@@ -238,6 +316,25 @@ impl TableStatistics {
             }
             _ => UNKNOWN,
         }
+    }
+}
+
+impl Sample {
+    fn find(&self, filter: &[Expr]) -> Option<SampledRows> {
+        let mut found = self.found.lock();
+        if let Some((_, rows)) = found.iter().find(|(known, _)| known == filter) {
+            return *rows;
+        }
+        let rows = self.home.samples()?.find(self.object, filter);
+        let rows = rows.filter(|found| found.rows > 0);
+        found.push((filter.to_vec(), rows));
+        rows
+    }
+}
+
+impl fmt::Debug for Sample {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Sample({})", self.object)
     }
 }
 

@@ -4,7 +4,7 @@ use super::{explain, prepare};
 use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::running::outcome::Begun;
-use crate::statements::{ddl, dml, insert, set, show};
+use crate::statements::{analyze, ddl, dml, insert, set, show};
 use crate::text::statement::Statement;
 use crate::text::transaction;
 use datafusion::sql::sqlparser::ast;
@@ -66,6 +66,7 @@ async fn dispatch(
         ast::Statement::Set(set) => set::set(context, &set).await,
         ast::Statement::Reset(which) => set::reset(context, &which.reset).await,
         ast::Statement::Use(which) => set::use_schema(context, &which).await,
+        ast::Statement::Analyze(tables) => analyze::analyze(context, &tables, statement).await,
         ast::Statement::Kill { id, .. } => show::kill(context, id),
         ast::Statement::Call(call) => show::call(context, &call, statement).await,
         ast::Statement::ShowCreate { obj_type, obj_name } => {

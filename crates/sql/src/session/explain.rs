@@ -16,6 +16,7 @@ use crate::statements::show::{rows_of, text};
 use crate::text::parameter::Parameter;
 use crate::text::statement::Statement;
 use datafusion::physical_plan::display::ProjectSchemaDisplay;
+use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan};
 use datafusion::sql::sqlparser::ast;
 use eris_exact::counted_input;
@@ -172,7 +173,11 @@ fn draw(
     {
         let rows = metrics.output_rows().unwrap_or(0);
         let time = Duration::from_nanos(metrics.elapsed_compute().unwrap_or(0) as u64);
-        line.push_str(&format!(", rows={rows}, time={}", Time(time)));
+        line.push_str(&format!(", rows={rows}"));
+        if let Some(estimate) = estimate(node) {
+            line.push_str(&format!(", estimated={estimate}"));
+        }
+        line.push_str(&format!(", time={}", Time(time)));
         if let Some(spilled) = metrics.spilled_bytes().filter(|&bytes| bytes > 0) {
             line.push_str(&format!(", spilled={}", Bytes(spilled as u64)));
         }
@@ -194,6 +199,12 @@ fn draw(
     for child in node.children() {
         draw(child.as_ref(), depth + 1, analyzed, verbose, lines);
     }
+}
+
+/// How many rows the planner expected, if it knows.
+fn estimate(node: &dyn ExecutionPlan) -> Option<usize> {
+    let statistics = StatisticsContext::new().compute(node, &StatisticsArgs::new());
+    statistics.ok()?.num_rows.get_value().copied()
 }
 
 /// A node in one line.

@@ -5,6 +5,7 @@ use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::system::described::{self, Described, DescribedColumn, RelationKind};
 use crate::system::relation::{Cell, CellType, SystemTable, row};
+use crate::system::sampled::Sampled;
 use datafusion::arrow::array::AsArray;
 use datafusion::arrow::datatypes::DataType;
 use eris_exact::scalar;
@@ -47,6 +48,12 @@ pub(super) static RELATIONS: [SystemTable; 6] = [
             ("nulls", Number),
             ("min", Text),
             ("max", Text),
+            ("distinct", Number),
+            // By a sample.
+            ("frequent", Text),
+            ("histogram", Text),
+            ("average_length", Real),
+            ("correlation", Real),
             ("bytes", Number),
             ("encodings", Text),
             ("dictionary_entries", Number),
@@ -257,6 +264,9 @@ async fn columns(context: &StatementContext) -> CellRows {
             Err(HomeError::NoSuchObject(_)) => continue,
             Err(error) => return Err(error.into()),
         };
+        let samples = context.home.samples();
+        let samples = samples.map_or(Ok(Vec::new()), |samples| samples.values(object));
+        let samples = samples.unwrap_or_default();
         for (position, column) in table.columns.iter().enumerate() {
             let known = statistics.columns.get(position);
             let range = known.and_then(|known| Some((known.min.clone()?, known.max.clone()?)));
@@ -264,6 +274,10 @@ async fn columns(context: &StatementContext) -> CellRows {
             let dictionary = inspection.dictionaries.get(position).copied().flatten();
             let dictionary = dictionary.filter(|dictionary| dictionary.entries > 0);
             let total = Total::of(&inspection, position);
+            let sampled = match samples.get(position) {
+                Some(Some(values)) => Sampled::of(values),
+                _ => Sampled::default(),
+            };
             let DescribedColumn { name, nullable, .. } = column;
             rows.push(row![
                 &table.schema,
@@ -276,6 +290,11 @@ async fn columns(context: &StatementContext) -> CellRows {
                 total.nulls,
                 min,
                 max,
+                known.and_then(|known| known.distinct),
+                sampled.frequent,
+                sampled.histogram,
+                sampled.length,
+                sampled.correlation,
                 total.bytes,
                 total.encodings(),
                 dictionary.map(|dictionary| dictionary.entries),

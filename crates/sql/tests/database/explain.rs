@@ -369,6 +369,32 @@ fn each_kind_of_question_that_an_index_serves_names_it() {
     });
 }
 
+/// Of conditions that go together, and of such that no formula knows.
+#[test]
+fn expected_rows_stand_beside_actual_ones() {
+    with_each_topology(async |session| {
+        tables(session).await;
+        for condition in [
+            "w < 10",
+            "k % 10 = 3",
+            "k >= 100 AND k < 200 AND k % 2 = 0",
+            "w < 5 OR k < 100",
+        ] {
+            let sql = format!("EXPLAIN ANALYZE SELECT v FROM fact WHERE {condition}");
+            let plan = lines(session, &sql).await;
+            let line = plan.iter().find(|line| line.contains("table=fact"));
+            let (_, shown) = line.unwrap().split_once(", rows=").unwrap();
+            let [rows, estimated, ..] = numbers(shown)[..] else {
+                panic!("{shown}");
+            };
+            assert!(shown.contains(", estimated="), "{shown}");
+            // Four standard deviations of a twentieth of 2,048 rows.
+            let error = (rows as f64 - estimated as f64).abs() / rows as f64;
+            assert!(error < 0.4, "{condition}: {shown}");
+        }
+    });
+}
+
 #[test]
 fn what_was_read_is_held_against_what_memory_delivers() {
     with_each_topology(async |session| {

@@ -11,8 +11,8 @@ use eris_home::{
     Balancer, Balancing, Budget, Checkpoint, Definition, DefinitionChange, Definitions, Durability,
     DurabilityStatus, Found, HeldSnapshot, Home, HomeError, HugePages, Inspection, KeyIndexes,
     KeyOrders, Newest, NodeDescription, ObjectDefinition, ObjectStatistics, Ownership,
-    ReadBandwidth, SecondaryIndexes, SingleRows, Synchronous, Traffic, Usage, WorkerDescription,
-    Write,
+    ReadBandwidth, Samples, SecondaryIndexes, SingleRows, Synchronous, Traffic, Usage,
+    WorkerDescription, Write,
 };
 use eris_numa::Topology;
 use eris_types::{ColumnId, ObjectId};
@@ -491,6 +491,10 @@ impl Home for KeepingHome {
 
     fn secondary_indexes(&self) -> Option<&dyn SecondaryIndexes> {
         self.kept.engine.secondary_indexes()
+    }
+
+    fn samples(&self) -> Option<&dyn Samples> {
+        self.kept.engine.samples()
     }
 
     fn key_orders(&self) -> Option<&dyn KeyOrders> {
