@@ -42,6 +42,8 @@ const BYTES_PER_KEY: usize = 16;
 /// Bytes that it takes besides if keys occur more than once: while rows are brought together by their keys, and to find
 /// them.
 const BYTES_PER_MATCH: usize = 32;
+/// A star that holds more leaves as much to others.
+const HEADROOM: usize = 1 << 20;
 
 /// So many rows are brought together by their keys before the fragment begins, by all threads.
 const MANY_ROWS: usize = 1 << 16;
@@ -235,6 +237,11 @@ impl Star {
             .iter()
             .map(|build_side| build_side.read(&held, context));
         let rows: Option<Vec<BuildRows>> = try_join_all(build_sides).await?.into_iter().collect();
+        // What is above the star must get something, too. Joins give memory back, lookups do not.
+        let others = MemoryConsumer::new("star join").register(context.memory_pool());
+        if held.size() > HEADROOM && others.try_grow(HEADROOM).is_err() {
+            return Ok(None);
+        }
         let held = Arc::new(held);
         Ok(rows.map(|rows| BuildSides { rows, held }))
     }
