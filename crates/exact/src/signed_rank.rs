@@ -110,7 +110,11 @@ impl PartitionEvaluator for SignedEvaluator {
     }
 
     fn evaluate(&mut self, values: &[ArrayRef], range: &Range<usize>) -> Result<ScalarValue> {
-        self.0.evaluate(values, range)?.cast_to(&DataType::Int64)
+        // Asked of each row: a cast would make arrays.
+        Ok(match self.0.evaluate(values, range)? {
+            ScalarValue::UInt64(rank) => ScalarValue::Int64(rank.map(|rank| rank as i64)),
+            other => other,
+        })
     }
 
     fn evaluate_all_with_rank(&self, rows: usize, ranks: &[Range<usize>]) -> Result<ArrayRef> {
