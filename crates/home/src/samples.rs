@@ -13,7 +13,8 @@ pub trait Samples: Send + Sync {
     /// there is no sample of what they read, or it cannot be told.
     fn find(&self, object: ObjectId, filter: &[Expr]) -> Option<SampledRows>;
 
-    /// The sampled values of each column, in the order of the rows; `None` for a column whose values are too long.
+    /// The sampled values of each column, owner by owner in the order of the rows. `None`: those of a column are too
+    /// long.
     ///
     /// # Errors
     /// There is no such object.

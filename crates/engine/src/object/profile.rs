@@ -9,7 +9,7 @@
 //! A profile is made while rows are written, and never by a scan. Sketches of large chunks come with their columns,
 //! also from files. Of a chunk that is sealed, so many rows are read as belong into a sample of [`SAMPLED_ROWS`]: each
 //! `step` rows one of them, chosen by chance. When there are too many, every other one is left out, and the step is
-//! doubled. So the rows of a sample are in the table's order, each chosen with the same chance.
+//! doubled. So the rows of an owner's sample are in its order, each chosen with the same chance.
 //!
 //! Rows in append buffers are looked at whenever the partition has twice as many rows as the last time. So most rows
 //! that are written alone cost nothing, and a small table has a profile, too. All rows are sampled again if more than

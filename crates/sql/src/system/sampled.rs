@@ -1,7 +1,7 @@
 //! What a sample says of a column's values: `eris.columns`.
 //!
 //! ```text
-//! sample, in the table's order   7 · 7 9 7 3 …
+//! sample, owner by owner         7 · 7 9 7 3 …
 //!    ├─ frequent values          7: 0.6                   each with its share of all rows
 //!    ├─ sorted                   3 7 7 7 9                histogram: of so many values the same number lie between
 //!    └─ ranks beside places      correlation: 1 if rows ascend by the column, -1 if they descend, 0 if by chance

@@ -104,7 +104,8 @@ impl ObjectProfile {
         self.columns.get(column)?.sample.as_ref()
     }
 
-    /// The sampled values of each column, in the order of the table; `None` of columns whose values are too long.
+    /// The sampled values of each column, owner by owner in the order of the rows; `None` of columns whose values are
+    /// too long.
     pub fn samples(&self) -> Vec<Option<ArrayRef>> {
         let columns = self.columns.iter();
         columns.map(|column| column.sample.clone()).collect()
