@@ -2,14 +2,15 @@
 //!
 //! ```text
 //! bucket 0                                      bucket 1           a region of lines for each bucket
-//! │7: row 4│9: list 0│ free │ …  ││ … ││          │3: row 2│ …           a line of the cache has five slots
+//! │7: row 4│9: list 0│ free │ … │b││ … ││         │3: row 2│ …           a line of the cache has five slots
 //!                 │
 //! lists           └▶ 0, 3 ─▶ rows │0│6│8│                                the rows of a code that has several
 //! ```
 //!
 //! A code lies in the first free slot of the line at its hash, or of the next one that has one. A region has half as
-//! many slots again as its bucket has rows. So a code is most often found with one miss of the caches. Rows of one code
-//! take one slot, so a code with many rows is not in the way of others.
+//! many slots again as its bucket has rows. So a code is most often found with one miss of the caches. A line also has
+//! bits `b` of the codes that had to go behind it: a code that is nowhere is most often missed with one miss, too. Rows
+//! of one code take one slot, so a code with many rows is not in the way of others.
 
 use crate::rows::{Entries, Located, Scattered};
 use crate::spread::Spread;
@@ -36,13 +37,22 @@ const FREE: Slot = Slot {
 #[repr(align(64))]
 pub(crate) struct Line {
     slots: [Slot; SLOTS],
+    /// A bit for each code that would be here, but lies behind.
+    behind: u32,
 }
 
 const SLOTS: usize = 5;
 
 const FREE_LINE: Line = Line {
     slots: [FREE; SLOTS],
+    behind: 0,
 };
+
+/// The bit of a code at such a fraction.
+#[inline(always)]
+fn bit(fraction: u32) -> u32 {
+    1 << (fraction % u32::BITS)
+}
 
 impl Line {
     /// The row or list of a code; [`NO_ROW`] if it has none. Without branches, which nobody could foresee.
@@ -168,7 +178,7 @@ impl Hashed {
     pub fn locate(&self, bucket: usize, fraction: u32, code: u64) -> Located {
         let line = self.home(bucket, fraction);
         let mut row = line.find(code);
-        if row == NO_ROW && line.is_full() {
+        if row == NO_ROW && line.behind & bit(fraction) != 0 {
             row = self.find_behind(bucket, fraction, code);
         }
         match row {
@@ -208,7 +218,9 @@ impl Hashed {
 fn put(region: &mut [Line], spread: &Spread, slot: Slot) -> Option<u32> {
     let code = u64::from(slot.code[0]) << 32 | u64::from(slot.code[1]);
     let len = region.len() as u32;
-    let mut line = home(spread.in_hashed_bucket(code).1, len);
+    let fraction = spread.in_hashed_bucket(code).1;
+    let home = home(fraction, len);
+    let mut line = home;
     loop {
         let is_it = |other: &Slot| other.row == NO_ROW || other.code == slot.code;
         if let Some(at) = region[line].slots.iter().position(is_it) {
@@ -217,6 +229,9 @@ fn put(region: &mut [Line], spread: &Spread, slot: Slot) -> Option<u32> {
                 return Some((line * SLOTS + at) as u32);
             }
             *found = slot;
+            if line != home {
+                region[home].behind |= bit(fraction);
+            }
             return None;
         }
         line = next(line, len);
