@@ -7,11 +7,14 @@
 //!       └─ no room for them ─────────────────────────┴──▶ DataFusion's sort, which writes files
 //! ```
 //!
+//! If all partitions become one, the rows are sorted in parts by all threads, and nothing is left to merge.
+//!
 //! **Stands for** DataFusion's `SortExec` of numbers of which all are wanted: it sorts batch by batch, key by key, and
-//! then merges a thousand batches. Most windows wait for one.
+//! then merges a thousand batches; and for its merge of several sorts. Most windows wait for one.
 
 mod packed;
 
+use crate::join::hash::on_threads;
 use crate::once::OnceExec;
 use datafusion::arrow::array::{Array, ArrayRef, RecordBatch};
 use datafusion::arrow::compute::{concat_batches, interleave};
@@ -24,23 +27,42 @@ use datafusion::error::Result;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::expressions::Column;
-use datafusion::physical_expr::{LexOrdering, PhysicalExpr, PhysicalSortExpr};
+use datafusion::physical_expr::{LexOrdering, Partitioning, PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::execution_plan::ReplaceChildrenOptions;
 use datafusion::physical_plan::metrics::{
     BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet, RecordOutput,
 };
+use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
-use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::stream::{RecordBatchReceiverStream, RecordBatchStreamAdapter};
 use datafusion::physical_plan::{
     ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan,
     InputDistributionRequirements, PlanProperties,
 };
 use futures::{StreamExt, TryStreamExt, stream};
-use packed::{KeyColumn, Order, is_packed, is_unpacked};
+use packed::{KeyColumn, Order, Rows, is_unpacked};
+pub(crate) use packed::{integers, is_packed};
 use std::fmt;
 use std::sync::Arc;
+
+/// A stream whose batches are made by a task of its own.
+fn beside(mut stream: SendableRecordBatchStream) -> SendableRecordBatchStream {
+    let mut builder = RecordBatchReceiverStream::builder(stream.schema(), READY_BATCHES);
+    let sender = builder.tx();
+    builder.spawn(async move {
+        while let Some(batch) = stream.next().await {
+            if sender.send(batch).await.is_err() {
+                break;
+            }
+        }
+        Ok(())
+    });
+    builder.build()
+}
 
 /// The rule that puts it in the place of sorts whose keys may be packed.
 #[derive(Debug)]
@@ -53,6 +75,9 @@ impl PhysicalOptimizerRule for PackSorts {
         _: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         plan.transform_up(|node| {
+            if let Some(whole) = in_one_piece(&node) {
+                return Ok(Transformed::yes(Arc::new(PackedSortExec::new(whole))));
+            }
             let Some(planned) = node.downcast_ref::<SortExec>() else {
                 return Ok(Transformed::no(node));
             };
@@ -82,6 +107,17 @@ impl PhysicalOptimizerRule for PackSorts {
     fn schema_check(&self) -> bool {
         true
     }
+}
+
+/// The sort of all partitions at once that stands for a merge of sorted ones.
+fn in_one_piece(plan: &Arc<dyn ExecutionPlan>) -> Option<Arc<dyn ExecutionPlan>> {
+    let merge = plan.downcast_ref::<SortPreservingMergeExec>()?;
+    let sort = merge.input().downcast_ref::<PackedSortExec>()?.sort();
+    if merge.fetch().is_some() || merge.expr() != sort.expr() {
+        return None;
+    }
+    let all = CoalescePartitionsExec::new(Arc::clone(sort.input()));
+    Some(Arc::new(SortExec::new(sort.expr().clone(), Arc::new(all))))
 }
 
 /// A sort in memory.
@@ -173,6 +209,11 @@ impl ExecutionPlan for PackedSortExec {
                 .with_can_spill(true)
                 .register(context.memory_pool()),
             metrics: BaselineMetrics::new(&self.metrics, partition),
+            // Else each partition has its own.
+            threads: match self.properties().partitioning.partition_count() {
+                1 => context.session_config().target_partitions(),
+                _ => 1,
+            },
             context,
         };
         let sorted = stream::once(sorting.run(input)).try_flatten();
@@ -202,6 +243,8 @@ struct Sorting {
     held: MemoryReservation,
     metrics: BaselineMetrics,
     context: Arc<TaskContext>,
+    /// How many sort.
+    threads: usize,
 }
 
 /// Batches of which small ones are joined: each is looked at for each batch that is handed out.
@@ -252,14 +295,22 @@ enum SortedColumn {
     Others(Vec<ArrayRef>),
 }
 
-/// Bytes that the number and the place of a row take beside its keys.
-const BYTES_PER_ROW: usize = size_of::<u128>();
+/// Bytes that a row takes at least beside its values.
+const BYTES_PER_ROW: usize = size_of::<u64>();
+/// Bytes that a key takes besides, if it is no column of the rows.
+const BYTES_PER_KEY: usize = size_of::<i64>();
+/// Batches of a sorted partition that wait for whoever takes them.
+const READY_BATCHES: usize = 4;
 
 impl Sorting {
     async fn run(self, mut input: SendableRecordBatchStream) -> Result<SendableRecordBatchStream> {
         let schema = input.schema();
-        let keys = self.by.iter().map(|key| KeyColumn::new(key.options));
-        let mut keys: Vec<KeyColumn> = keys.collect();
+        let computed = self
+            .by
+            .iter()
+            .filter(|key| !key.expr.is::<Column>())
+            .count();
+        let bytes_per_row = BYTES_PER_ROW + computed * BYTES_PER_KEY;
         let mut counter = RecordBatchMemoryCounter::new();
         let most = self.context.session_config().batch_size();
         let mut batches = Batches::new(most);
@@ -269,23 +320,19 @@ impl Sorting {
                 continue;
             }
             let timer = time.timer();
-            let bytes = counter.count_batch(&batch);
-            let before: usize = keys.iter().map(KeyColumn::bytes).sum();
-            let mut is_packed = true;
-            for (key, column) in self.by.iter().zip(&mut keys) {
-                let values = key.expr.evaluate(&batch)?.into_array(batch.num_rows())?;
-                is_packed &= column.add(&values);
-            }
-            let after: usize = keys.iter().map(KeyColumn::bytes).sum();
-            let bytes = bytes + after - before + BYTES_PER_ROW * batch.num_rows();
+            let bytes = counter.count_batch(&batch) + bytes_per_row * batch.num_rows();
             batches.push(batch)?;
             timer.done();
-            if !is_packed || self.held.try_grow(bytes).is_err() {
+            if self.held.try_grow(bytes).is_err() {
                 return self.hand_over(batches.finish()?, Some(input));
             }
         }
+        drop(input);
         let timer = time.timer();
-        let batches = batches.finish()?;
+        let batches = Arc::new(batches.finish()?);
+        let Some(keys) = self.keys(&batches).await? else {
+            return self.hand_over(batches.to_vec(), None);
+        };
         let rows: Vec<usize> = batches.iter().map(RecordBatch::num_rows).collect();
         let columns: Vec<SortedColumn> = (0..schema.fields().len())
             .map(|column| match self.key_of(column, &schema, &keys) {
@@ -301,26 +348,39 @@ impl Sorting {
         let have_places = columns
             .iter()
             .any(|column| matches!(column, SortedColumn::Others(_)));
-        let order = Order::new(keys, &rows, have_places);
-        timer.done();
-        let Ok(order) = order else {
-            return self.hand_over(batches, None);
+        let count: usize = rows.iter().sum();
+        let rows = Rows::new(keys, rows, have_places);
+        let bytes = rows.bytes_of_number().map(|bytes| count * bytes);
+        // While parts are put together, numbers are there more than once.
+        let copies = if self.threads > 1 { 3 } else { 1 };
+        let has_room = |bytes: usize| self.held.try_grow(copies * bytes).is_ok();
+        let Some(bytes) = bytes.filter(|bytes| has_room(*bytes)) else {
+            return self.hand_over(batches.to_vec(), None);
         };
+        let order = Order::new(rows, self.threads).await?;
+        self.held.shrink((copies - 1) * bytes);
+        timer.done();
         drop(batches);
         let of_result = Arc::clone(&schema);
-        let sorted = (0..order.len().div_ceil(most)).map(move |piece| {
+        let parts = order.parts().into_iter().enumerate();
+        let pieces = parts.flat_map(move |(part, rows)| {
+            let firsts = (0..rows).step_by(most);
+            firsts.map(move |first| (part, first..rows.min(first + most)))
+        });
+        let threads = self.threads;
+        let sorted = pieces.map(move |(part, range)| {
             let _timer = self.metrics.elapsed_compute().timer();
             // It is held until all is handed out.
             let _ = &self.held;
-            let first = piece * most;
-            let range = first..order.len().min(first + most);
             let places = match have_places {
-                true => order.rows(range.clone()),
+                true => order.rows(part, range.clone()),
                 false => Vec::new(),
             };
             let fields = of_result.fields().iter();
             let columns = fields.zip(&columns).map(|(field, column)| match column {
-                SortedColumn::Key(key) => Ok(order.key(*key, range.clone(), field.data_type())),
+                SortedColumn::Key(key) => {
+                    Ok(order.key(*key, part, range.clone(), field.data_type()))
+                }
                 SortedColumn::Others(pieces) => {
                     let pieces: Vec<&dyn Array> = pieces.iter().map(|piece| &**piece).collect();
                     interleave(&pieces, &places)
@@ -330,8 +390,44 @@ impl Sorting {
             let batch = RecordBatch::try_new(Arc::clone(&of_result), columns)?;
             Ok(batch).record_output(&self.metrics)
         });
-        let sorted = stream::iter(sorted);
-        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, sorted)))
+        let sorted = RecordBatchStreamAdapter::new(schema, stream::iter(sorted));
+        // Whoever takes the only partition has no other thread beside it.
+        match threads {
+            1 => Ok(Box::pin(sorted)),
+            _ => Ok(beside(Box::pin(sorted))),
+        }
+    }
+
+    /// The sort keys of all rows; `None` if they cannot be packed.
+    async fn keys(&self, batches: &Arc<Vec<RecordBatch>>) -> Result<Option<Vec<KeyColumn>>> {
+        let (by, of_batches) = (self.by.clone(), Arc::clone(batches));
+        let keys = move || by.iter().map(|key| KeyColumn::new(key.options)).collect();
+        let none: Vec<KeyColumn> = keys();
+        let by = self.by.clone();
+        let step = batches.len().div_ceil(2 * self.threads).max(1);
+        let some = move |number: usize| {
+            let mut some: Vec<KeyColumn> = keys();
+            for batch in of_batches.iter().skip(number * step).take(step) {
+                for (key, column) in by.iter().zip(&mut some) {
+                    let values = key.expr.evaluate(batch)?.into_array(batch.num_rows())?;
+                    if !column.add(values) {
+                        return Ok(None);
+                    }
+                }
+            }
+            Ok(Some(some))
+        };
+        let pieces: Vec<Option<Vec<KeyColumn>>> =
+            on_threads(2 * self.threads, self.threads, some).await?;
+        let pieces: Option<Vec<Vec<KeyColumn>>> = pieces.into_iter().collect();
+        Ok(pieces.map(|pieces| {
+            pieces.into_iter().fold(none, |mut all, piece| {
+                for (all, own) in all.iter_mut().zip(piece) {
+                    all.append(own);
+                }
+                all
+            })
+        }))
     }
 
     /// The sort key that a column is, if its values can be read out of the numbers.
@@ -357,7 +453,20 @@ impl Sorting {
         let all = stream::iter(batches.into_iter().map(Ok)).chain(rest);
         let all = RecordBatchStreamAdapter::new(Arc::clone(&schema), all);
         let input = Arc::new(OnceExec::new(Box::pin(all)));
-        let sorted = SortExec::new(self.by.clone(), input).execute(0, self.context)?;
+        let sorted: Arc<dyn ExecutionPlan> = match self.threads {
+            1 => Arc::new(SortExec::new(self.by.clone(), input)),
+            threads => {
+                let spread =
+                    RepartitionExec::try_new(input, Partitioning::RoundRobinBatch(threads))?;
+                let sort = SortExec::new(self.by.clone(), Arc::new(spread));
+                let sort = sort.with_preserve_partitioning(true);
+                Arc::new(SortPreservingMergeExec::new(
+                    self.by.clone(),
+                    Arc::new(sort),
+                ))
+            }
+        };
+        let sorted = sorted.execute(0, self.context)?;
         let metrics = self.metrics;
         let counted = sorted.map(move |batch| batch.record_output(&metrics));
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, counted)))

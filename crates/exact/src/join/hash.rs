@@ -26,6 +26,7 @@ mod tests;
 
 use super::spilling::BuildKeys;
 use build::BuildSide;
+pub use build::on_threads;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::{JoinType, NullEquality};
 use datafusion::error::{DataFusionError, Result};

@@ -13,10 +13,15 @@
 //! A column that is a key is read out of the numbers, one after the other. If all columns are, rows have no place:
 //! equal ones have nothing that tells them apart.
 
+#[cfg(test)]
+mod tests;
+
+use crate::join::hash::on_threads;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray};
 use datafusion::arrow::buffer::{BooleanBuffer, NullBuffer};
 use datafusion::arrow::compute::{SortOptions, cast};
 use datafusion::arrow::datatypes::*;
+use datafusion::error::Result;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -24,7 +29,7 @@ use std::sync::Arc;
 const BITS: u32 = u128::BITS;
 
 /// A number that has keys side by side.
-trait Number: Copy + Ord + Default + Send {
+trait Number: Copy + Ord + Default + Send + Sync + 'static {
     /// The number with another one behind it.
     fn push(self, bits: u32, number: u128) -> Self;
     /// So many bits, behind which there are others.
@@ -73,7 +78,7 @@ macro_rules! unpacked_types {
 }
 
 /// Whether values of a type can be packed, if they lie close enough together.
-pub(super) fn is_packed(data_type: &DataType) -> bool {
+pub(crate) fn is_packed(data_type: &DataType) -> bool {
     use DataType::*;
     data_type.is_integer()
         || matches!(data_type, Boolean | Float32 | Float64 | Decimal128(..))
@@ -87,9 +92,9 @@ pub(super) fn is_packed(data_type: &DataType) -> bool {
 #[derive(Debug)]
 pub(super) struct KeyColumn {
     options: SortOptions,
-    values: Vec<i64>,
-    /// Rows whose value is NULL.
-    nulls: Vec<usize>,
+    /// Batch by batch.
+    values: Vec<ArrayRef>,
+    has_nulls: bool,
     range: Option<(i64, i64)>,
 }
 
@@ -98,47 +103,50 @@ impl KeyColumn {
         KeyColumn {
             options,
             values: Vec::new(),
-            nulls: Vec::new(),
+            has_nulls: false,
             range: None,
         }
     }
 
     /// Adds the values of a batch; whether they can be packed.
-    pub fn add(&mut self, array: &ArrayRef) -> bool {
-        let first = self.values.len();
-        if !append(array, &mut self.values) {
+    pub fn add(&mut self, array: ArrayRef) -> bool {
+        let mut own = Vec::new();
+        let Some(integers) = integers(&array, &mut own) else {
             return false;
-        }
-        let added = &self.values[first..];
+        };
         let nulls = array.nulls().filter(|nulls| nulls.null_count() > 0);
         let (least, greatest) = match nulls {
-            None => range(added.iter().copied()),
-            Some(nulls) => {
-                let rows = 0..array.len();
-                let places = rows.filter(|&row| nulls.is_null(row));
-                self.nulls.extend(places.map(|row| first + row));
-                range(nulls.valid_indices().map(|row| added[row]))
-            }
+            None => range(integers.iter().copied()),
+            Some(nulls) => range(nulls.valid_indices().map(|row| integers[row])),
         };
+        self.has_nulls |= nulls.is_some();
+        self.include(least, greatest);
+        self.values.push(array);
+        true
+    }
+
+    fn include(&mut self, least: i64, greatest: i64) {
         if least <= greatest {
             let (low, high) = self.range.unwrap_or((least, greatest));
             self.range = Some((low.min(least), high.max(greatest)));
         }
-        true
     }
 
-    /// What it takes to read its values out of numbers.
-    fn without_values(self) -> Self {
-        KeyColumn {
-            values: Vec::new(),
-            nulls: self.nulls.into_iter().take(1).collect(),
-            ..self
+    /// Adds the batches behind them.
+    pub fn append(&mut self, behind: KeyColumn) {
+        self.values.extend(behind.values);
+        self.has_nulls |= behind.has_nulls;
+        if let Some((least, greatest)) = behind.range {
+            self.include(least, greatest);
         }
     }
 
-    /// The bytes that it holds.
-    pub fn bytes(&self) -> usize {
-        (self.values.capacity() + self.nulls.capacity()) * size_of::<i64>()
+    /// What it takes to read its values out of numbers.
+    fn without_values(&self) -> Self {
+        KeyColumn {
+            values: Vec::new(),
+            ..*self
+        }
     }
 
     /// How many numbers there are for its values.
@@ -146,15 +154,15 @@ impl KeyColumn {
         let values = self
             .range
             .map_or(0, |(low, high)| u128::from(high.abs_diff(low)) + 1);
-        values + u128::from(!self.nulls.is_empty())
+        values + u128::from(self.has_nulls)
     }
 
     fn bits(&self) -> u32 {
         bits_of(self.numbers())
     }
 
-    /// Puts its numbers behind those that are there.
-    fn pack<N: Number>(&self, packed: &mut [N]) {
+    /// Puts the numbers of some rows of a batch behind those that are there.
+    fn pack<N: Number>(&self, batch: usize, rows: &Range<usize>, packed: &mut [N]) {
         let SortOptions {
             descending,
             nulls_first,
@@ -164,21 +172,29 @@ impl KeyColumn {
         let bits = self.bits();
         // What stands for NULL may be anything, and must not get into the other keys.
         let own = (1 << bits) - 1;
-        let mut nulls = self.nulls.iter().copied().peekable();
         let null = match nulls_first {
             true => 0,
             false => self.numbers().saturating_sub(1),
         };
-        for (row, (packed, value)) in packed.iter_mut().zip(&self.values).enumerate() {
+        let array = self.values[batch].slice(rows.start, rows.len());
+        let mut converted = Vec::new();
+        let values = integers(&array, &mut converted).expect("they have been added");
+        let number = |value: i64| {
             let distance = match descending {
                 false => value.wrapping_sub(low) as u64,
-                true => high.wrapping_sub(*value) as u64,
+                true => high.wrapping_sub(value) as u64,
             };
-            let number = match nulls.next_if_eq(&row) {
-                None => (u128::from(distance) + first) & own,
-                Some(_) => null,
-            };
-            *packed = packed.push(bits, number);
+            (u128::from(distance) + first) & own
+        };
+        let pairs = packed.iter_mut().zip(values);
+        match array.nulls().filter(|nulls| nulls.null_count() > 0) {
+            None => pairs.for_each(|(packed, &value)| *packed = packed.push(bits, number(value))),
+            Some(nulls) => {
+                for ((packed, &value), valid) in pairs.zip(nulls) {
+                    let number = if valid { number(value) } else { null };
+                    *packed = packed.push(bits, number);
+                }
+            }
         }
     }
 
@@ -189,7 +205,7 @@ impl KeyColumn {
 
     /// What the number of the first value is: NULL may be before it.
     fn first(&self) -> u128 {
-        u128::from(!self.nulls.is_empty() && self.options.nulls_first)
+        u128::from(self.has_nulls && self.options.nulls_first)
     }
 
     /// The values that some packed numbers have, `behind` so many other bits. They are of a type that
@@ -205,7 +221,7 @@ impl KeyColumn {
                 true => high.wrapping_sub(distance),
             }
         };
-        let nulls = (!self.nulls.is_empty()).then(|| {
+        let nulls = self.has_nulls.then(|| {
             let null = match self.options.nulls_first {
                 true => 0,
                 false => (self.numbers() - 1) as u64,
@@ -245,45 +261,40 @@ fn range(values: impl Iterator<Item = i64>) -> (i64, i64) {
     })
 }
 
-/// Appends numbers in the order of an array's values, anything for NULL; whether there are such numbers.
-fn append(array: &ArrayRef, out: &mut Vec<i64>) -> bool {
+/// Numbers in the order of an array's values, anything for NULL; `None` if there are no such numbers. If they are not
+/// the values themselves, they are put into `own`.
+pub(crate) fn integers<'a>(array: &'a ArrayRef, own: &'a mut Vec<i64>) -> Option<&'a [i64]> {
     // In the order of `total_cmp`: the greater the bits of a negative number, the smaller it is.
     let of_bits = |bits: u64| (bits as i64) ^ ((bits as i64 >> 63) as u64 >> 1) as i64;
+    macro_rules! each {
+        ($kind:ty, $number:expr) => {{
+            let values = array.as_primitive::<$kind>().values();
+            own.extend(values.iter().map($number));
+        }};
+    }
     match array.data_type() {
-        DataType::Float64 => {
-            let values = array.as_primitive::<Float64Type>().values();
-            out.extend(values.iter().map(|value| of_bits(value.to_bits())));
-        }
-        DataType::Float32 => {
-            let values = array.as_primitive::<Float32Type>().values().iter();
-            out.extend(values.map(|value| of_bits(f64::from(*value).to_bits())));
-        }
-        DataType::UInt64 => {
-            let values = array.as_primitive::<UInt64Type>().values();
-            out.extend(values.iter().map(|value| (value ^ 1 << 63) as i64));
-        }
+        DataType::Int64 => return Some(array.as_primitive::<Int64Type>().values()),
+        DataType::Int32 => each!(Int32Type, |&value| i64::from(value)),
+        DataType::Date32 => each!(Date32Type, |&value| i64::from(value)),
+        DataType::Float64 => each!(Float64Type, |value| of_bits(value.to_bits())),
+        DataType::Float32 => each!(Float32Type, |&value| of_bits(f64::from(value).to_bits())),
+        DataType::UInt64 => each!(UInt64Type, |value| (value ^ 1 << 63) as i64),
         DataType::Decimal128(..) => {
-            for (row, value) in array
-                .as_primitive::<Decimal128Type>()
-                .values()
-                .iter()
-                .enumerate()
-            {
+            let values = array.as_primitive::<Decimal128Type>().values();
+            for (row, value) in values.iter().enumerate() {
                 match i64::try_from(*value) {
-                    Ok(value) => out.push(value),
-                    Err(_) if array.is_null(row) => out.push(0),
-                    Err(_) => return false,
+                    Ok(value) => own.push(value),
+                    Err(_) if array.is_null(row) => own.push(0),
+                    Err(_) => return None,
                 }
             }
         }
         _ => {
-            let Ok(integers) = cast(array, &DataType::Int64) else {
-                return false;
-            };
-            out.extend_from_slice(integers.as_primitive::<Int64Type>().values());
+            let integers = cast(array, &DataType::Int64).ok()?;
+            own.extend_from_slice(integers.as_primitive::<Int64Type>().values());
         }
     }
-    true
+    Some(own)
 }
 
 /// Rows in the order of their keys.
@@ -295,10 +306,11 @@ pub(super) struct Order {
     of_batches: u32,
 }
 
+/// The numbers of all rows: those of a part are less than those of the next, and in order.
 #[derive(Debug)]
 enum Packed {
-    Narrow(Vec<u64>),
-    Wide(Vec<u128>),
+    Narrow(Vec<Vec<u64>>),
+    Wide(Vec<Vec<u128>>),
 }
 
 /// Does the same with numbers of either width.
@@ -312,194 +324,185 @@ macro_rules! either {
 }
 
 impl Order {
-    /// Of batches with so many rows each. Rows that are equal stay as they are. If they have no places, only their keys
-    /// can be read. Gives the keys back if a row takes more bits than there are.
-    pub fn new(
-        keys: Vec<KeyColumn>,
-        batches: &[usize],
-        have_places: bool,
-    ) -> Result<Self, Vec<KeyColumn>> {
-        let bits_if = |number: usize| match have_places {
-            true => bits_of(number as u128),
-            false => 0,
-        };
-        let of_rows = bits_if(batches.iter().max().copied().unwrap_or(0));
-        let of_batches = bits_if(batches.len());
-        let bits = keys.iter().map(KeyColumn::bits).sum::<u32>() + of_rows + of_batches;
-        let places = have_places.then_some((batches, of_rows, of_batches));
-        let rows = batches.iter().sum();
-        if bits > BITS {
-            return Err(keys);
-        }
-        let packed = match bits <= u64::BITS {
-            true => Packed::Narrow(sorted(&keys, rows, places)),
-            false => Packed::Wide(sorted(&keys, rows, places)),
+    /// Of some rows, by so many threads.
+    ///
+    /// # Panics
+    /// If a row takes more bits than there are.
+    pub async fn new(rows: Rows, threads: usize) -> Result<Self> {
+        let keys = rows.keys.iter().map(KeyColumn::without_values).collect();
+        let (of_rows, of_batches) = rows.places.unwrap_or((0, 0));
+        let bytes = rows.bytes_of_number().expect("the bits of a row");
+        let rows = Arc::new(rows);
+        let packed = match bytes == size_of::<u64>() {
+            true => Packed::Narrow(sorted(rows, threads).await?),
+            false => Packed::Wide(sorted(rows, threads).await?),
         };
         Ok(Order {
-            keys: keys.into_iter().map(KeyColumn::without_values).collect(),
+            keys,
             packed,
             of_rows,
             of_batches,
         })
     }
 
-    /// Some of the rows: which batch each is of, and which of its rows it is.
-    pub fn rows(&self, range: Range<usize>) -> Vec<(usize, usize)> {
+    /// Some of the rows of a part: which batch each is of, and which of its rows it is.
+    pub fn rows(&self, part: usize, range: Range<usize>) -> Vec<(usize, usize)> {
         let (of_rows, of_batches) = (self.of_rows, self.of_batches);
-        either!(&self.packed, packed => packed[range]
+        either!(&self.packed, packed => packed[part][range]
             .iter()
             .map(|packed| (packed.bits(of_batches, of_rows) as usize, packed.bits(of_rows, 0) as usize))
             .collect())
     }
 
-    /// The values of a key in some of the rows.
-    pub fn key(&self, key: usize, range: Range<usize>, data_type: &DataType) -> ArrayRef {
+    /// The values of a key in some of the rows of a part.
+    pub fn key(
+        &self,
+        key: usize,
+        part: usize,
+        range: Range<usize>,
+        data_type: &DataType,
+    ) -> ArrayRef {
         let behind = self.keys[key + 1..]
             .iter()
             .map(KeyColumn::bits)
             .sum::<u32>();
         let behind = behind + self.of_rows + self.of_batches;
-        either!(&self.packed, packed => self.keys[key].unpack(&packed[range], behind, data_type))
+        either!(&self.packed, packed => self.keys[key].unpack(&packed[part][range], behind, data_type))
     }
 
-    pub fn len(&self) -> usize {
-        either!(&self.packed, packed => packed.len())
+    /// The rows of each part.
+    pub fn parts(&self) -> Vec<usize> {
+        either!(&self.packed, packed => packed.iter().map(Vec::len).collect())
     }
 }
+
+/// The rows of all batches. Those that are equal stay as they are.
+#[derive(Debug)]
+pub(super) struct Rows {
+    keys: Vec<KeyColumn>,
+    /// How many each batch has.
+    batches: Vec<usize>,
+    /// The bits of a row's place: of the row in its batch, and of the batch.
+    places: Option<(u32, u32)>,
+}
+
+/// Rows that are packed at once: what is written to them again and again stays in the nearest cache.
+const PACKED_ROWS: usize = 2_048;
+
+impl Rows {
+    /// Rows of batches with so many each. If they have no places, only their keys can be read.
+    pub fn new(keys: Vec<KeyColumn>, batches: Vec<usize>, have_places: bool) -> Self {
+        let of_rows = bits_of(batches.iter().max().copied().unwrap_or(0) as u128);
+        let of_batches = bits_of(batches.len() as u128);
+        Rows {
+            keys,
+            batches,
+            places: have_places.then_some((of_rows, of_batches)),
+        }
+    }
+
+    /// The bytes of a row's number; `None` if it takes more bits than there are.
+    pub fn bytes_of_number(&self) -> Option<usize> {
+        let keys: u32 = self.keys.iter().map(KeyColumn::bits).sum();
+        let places = self
+            .places
+            .map_or(0, |(of_rows, of_batches)| of_rows + of_batches);
+        match keys + places {
+            bits if bits <= u64::BITS => Some(size_of::<u64>()),
+            bits if bits <= BITS => Some(size_of::<u128>()),
+            _ => None,
+        }
+    }
+
+    /// Adds the numbers of some rows of a batch to those that are there.
+    fn pack<N: Number>(&self, batch: usize, range: Range<usize>, out: &mut Vec<N>) {
+        for start in range.clone().step_by(PACKED_ROWS) {
+            let rows = start..range.end.min(start + PACKED_ROWS);
+            let first = out.len();
+            out.resize(first + rows.len(), N::default());
+            let packed = &mut out[first..];
+            self.keys
+                .iter()
+                .for_each(|key| key.pack(batch, &rows, packed));
+            if let Some((of_rows, of_batches)) = self.places {
+                for (packed, row) in packed.iter_mut().zip(rows) {
+                    *packed = packed.push(of_batches, batch as u128);
+                    *packed = packed.push(of_rows, row as u128);
+                }
+            }
+        }
+    }
+
+    /// Numbers between the parts, of which there are about so many: those of some rows of some batches.
+    fn splitters<N: Number>(&self, parts: usize) -> Vec<N> {
+        let mut sample = Vec::new();
+        let step = self.batches.len().div_ceil(SAMPLED_BATCHES).max(1);
+        for (batch, &rows) in self.batches.iter().enumerate().step_by(step) {
+            for row in (0..rows).step_by(rows.div_ceil(SAMPLED_ROWS).max(1)) {
+                self.pack(batch, row..row + 1, &mut sample);
+            }
+        }
+        sample.sort_unstable();
+        let places = (1..parts).map(|part| part * sample.len() / parts);
+        let mut splitters: Vec<N> = places.filter_map(|at| sample.get(at).copied()).collect();
+        splitters.dedup();
+        splitters
+    }
+}
+
+/// Batches of which rows are sampled, at most about so many …
+const SAMPLED_BATCHES: usize = 512;
+/// … and how many rows of each.
+const SAMPLED_ROWS: usize = 16;
+
+/// Parts for each thread: their sizes are by a sample.
+const PARTS: usize = 8;
+/// Fewer rows are sorted by one thread.
+const FEW_ROWS: usize = 1 << 16;
 
 /// The numbers of all rows, in their order.
-fn sorted<N: Number>(
-    keys: &[KeyColumn],
-    rows: usize,
-    places: Option<(&[usize], u32, u32)>,
-) -> Vec<N> {
-    let mut packed = vec![N::default(); rows];
-    keys.iter().for_each(|key| key.pack(&mut packed));
-    if let Some((batches, of_rows, of_batches)) = places {
-        let rows = batches.iter().enumerate();
-        let rows = rows.flat_map(|(batch, &rows)| (0..rows).map(move |row| (batch, row)));
-        for (packed, (batch, row)) in packed.iter_mut().zip(rows) {
-            *packed = packed.push(of_batches, batch as u128);
-            *packed = packed.push(of_rows, row as u128);
+///
+/// ```text
+/// batches ──packed──▶ by parts │ by parts │ …      each thread its batches
+///                        └──────────┴──▶ part, sorted      each thread its parts
+/// ```
+async fn sorted<N: Number>(rows: Arc<Rows>, threads: usize) -> Result<Vec<Vec<N>>> {
+    let all: usize = rows.batches.iter().sum();
+    if threads == 1 || all < FEW_ROWS {
+        let mut packed = Vec::with_capacity(all);
+        for (batch, &own) in rows.batches.iter().enumerate() {
+            rows.pack(batch, 0..own, &mut packed);
         }
+        packed.sort_unstable();
+        return Ok(vec![packed]);
     }
-    packed.sort_unstable();
-    packed
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use datafusion::arrow::array::{
-        BooleanArray, Date32Array, Decimal128Array, Float32Array, Float64Array, Int8Array,
-        Int64Array, UInt64Array,
+    let splitters: Vec<N> = rows.splitters(PARTS * threads);
+    let parts = splitters.len() + 1;
+    let step = rows.batches.len().div_ceil(2 * threads);
+    let of_batches = move |number: usize| {
+        let mut apart: Vec<Vec<N>> = vec![Vec::new(); parts];
+        let mut packed = Vec::new();
+        for (batch, &own) in rows
+            .batches
+            .iter()
+            .enumerate()
+            .skip(number * step)
+            .take(step)
+        {
+            packed.clear();
+            rows.pack(batch, 0..own, &mut packed);
+            for &number in &packed {
+                apart[splitters.partition_point(|&splitter| splitter <= number)].push(number);
+            }
+        }
+        Ok(apart)
     };
-    use datafusion::arrow::compute::{SortColumn, lexsort_to_indices, take};
-    use proptest::prelude::*;
-    use std::sync::Arc;
-
-    fn array(kind: usize, values: &[Option<(i64, u8)>]) -> ArrayRef {
-        let small = |value: &Option<(i64, u8)>| value.map(|(value, _)| value % 5);
-        let float = |value: &Option<(i64, u8)>| {
-            value.map(|(value, special)| match special {
-                0 => f64::NAN,
-                1 => -0.0,
-                2 => f64::NEG_INFINITY,
-                3 => 0.0,
-                _ => value as f64 / 3.0,
-            })
-        };
-        let wide = |value: &Option<(i64, u8)>| {
-            value.map(|(value, special)| match special {
-                0 => i64::MIN,
-                1 => i64::MAX,
-                _ => value,
-            })
-        };
-        let rows = values.iter();
-        match kind {
-            0 => Arc::new(rows.map(wide).collect::<Int64Array>()),
-            1 => Arc::new(
-                rows.map(|row| small(row).map(|value| value as i8))
-                    .collect::<Int8Array>(),
-            ),
-            2 => Arc::new(rows.map(float).collect::<Float64Array>()),
-            3 => Arc::new(
-                rows.map(|row| float(row).map(|value| value as f32))
-                    .collect::<Float32Array>(),
-            ),
-            4 => Arc::new(
-                rows.map(|row| wide(row).map(|value| value as u64))
-                    .collect::<UInt64Array>(),
-            ),
-            5 => Arc::new(
-                rows.map(|row| small(row).map(i128::from))
-                    .collect::<Decimal128Array>(),
-            ),
-            6 => Arc::new(
-                rows.map(|row| small(row).map(|value| value as i32))
-                    .collect::<Date32Array>(),
-            ),
-            _ => Arc::new(
-                rows.map(|row| small(row).map(|value| value > 0))
-                    .collect::<BooleanArray>(),
-            ),
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn rows_are_in_the_order_of_arrow(
-            keys in prop::collection::vec((0..8_usize, any::<bool>(), any::<bool>()), 1..4),
-            rows in prop::collection::vec(
-                prop::collection::vec(prop::option::weighted(0.8, (any::<i64>(), 0..40_u8)), 4), 0..80),
-            cuts in prop::collection::vec(0..20_usize, 0..6),
-        ) {
-            let columns: Vec<ArrayRef> = keys.iter().enumerate().map(|(at, (kind, ..))| {
-                let values: Vec<_> = rows.iter().map(|row| row[at]).collect();
-                array(*kind, &values)
-            }).collect();
-            let mut batches = Vec::new();
-            let mut left = rows.len();
-            for cut in cuts {
-                batches.push(cut.min(left));
-                left -= cut.min(left);
-            }
-            batches.push(left);
-            let packed: Vec<_> = keys.iter().zip(&columns).map(|((_, descending, nulls_first), column)| {
-                let options = SortOptions { descending: *descending, nulls_first: *nulls_first };
-                let mut key = KeyColumn::new(options);
-                let mut first = 0;
-                for &rows in &batches {
-                    prop_assert!(key.add(&column.slice(first, rows)));
-                    first += rows;
-                }
-                Ok(key)
-            }).collect::<Result<_, _>>()?;
-            let options: Vec<SortOptions> = packed.iter().map(|key| key.options).collect();
-            let Ok(order) = Order::new(packed, &batches, true) else {
-                prop_assert!(keys.iter().filter(|(kind, ..)| [0, 2, 3, 4].contains(kind)).count() > 1);
-                return Ok(());
-            };
-            // The place breaks ties, as it does here.
-            let places = Arc::new(Int64Array::from_iter_values(0..rows.len() as i64)) as ArrayRef;
-            let options = options.into_iter();
-            let by = columns.iter().cloned().zip(options.map(Some)).chain([(places, None)]);
-            let by: Vec<_> = by.map(|(values, options)| SortColumn { values, options }).collect();
-            let expected = lexsort_to_indices(&by, None).unwrap();
-            let starts: Vec<usize> = batches.iter().scan(0, |sum, rows| {
-                *sum += rows;
-                Some(*sum - rows)
-            }).collect();
-            let found = order.rows(0..order.len()).into_iter();
-            let found: Vec<u32> = found.map(|(batch, row)| (starts[batch] + row) as u32).collect();
-            prop_assert_eq!(&found[..], &expected.values()[..]);
-            for (key, column) in columns.iter().enumerate() {
-                if is_unpacked(column.data_type()) && order.keys[key].is_unpacked() {
-                    let unpacked = order.key(key, 0..order.len(), column.data_type());
-                    prop_assert_eq!(&unpacked, &take(column, &expected, None).unwrap());
-                }
-            }
-        }
-    }
+    let apart: Vec<Vec<Vec<N>>> = on_threads(2 * threads, threads, of_batches).await?;
+    let of_part = move |part: usize| {
+        let pieces: Vec<&[N]> = apart.iter().map(|apart| &apart[part][..]).collect();
+        let mut numbers = pieces.concat();
+        numbers.sort_unstable();
+        Ok(numbers)
+    };
+    on_threads(parts, threads, of_part).await
 }

@@ -306,7 +306,10 @@ fn one_array<'a>(
 
 /// What a function says of each number below a count, in their order: by so many tasks beside each other. Gives way to
 /// others between the numbers.
-pub(super) async fn on_threads<T: Send + 'static>(
+///
+/// # Errors
+/// The first one of the function.
+pub async fn on_threads<T: Send + 'static>(
     count: usize,
     threads: usize,
     run: impl Fn(usize) -> Result<T> + Send + Sync + 'static,

@@ -73,11 +73,12 @@ fn is_aggregate(name: &str) -> bool {
 }
 
 /// Operators by the beginnings of their names, and what users call them.
-const WORDS: [(&str, &str); 11] = [
+const WORDS: [(&str, &str); 12] = [
     ("ExternalSorter", "a sort"),
     ("PackedSort", "a sort of numbers"),
     ("SortPreservingMerge", "a merge of sorted rows"),
     ("TopK", "a sort with a limit"),
+    ("FirstRanks", "a filter by ranks"),
     ("HashJoin", "a join's hash table"),
     ("NestedLoopJoin", "a nested-loop join"),
     ("CrossJoin", "a cross join"),

@@ -100,10 +100,7 @@ fn operators_are_known_by_their_names() {
             "SELECT a FROM t ORDER BY CAST(b AS VARCHAR)",
             "ExternalSorter: Sort, ExternalSorterMerge: Merge of it, SortPreservingMergeExec: Merge",
         ),
-        (
-            "SELECT a FROM t ORDER BY b",
-            "PackedSort: Sort, SortPreservingMergeExec: Merge",
-        ),
+        ("SELECT a FROM t ORDER BY b", "PackedSort: Sort"),
         (
             "SELECT a FROM t ORDER BY b LIMIT 3",
             "SortPreservingMergeExec: Merge, TopK: CannotSpill",
@@ -134,6 +131,10 @@ fn operators_are_known_by_their_names() {
         (
             "SELECT t.a, u.b FROM t CROSS JOIN t AS u",
             "CrossJoinExec: CannotSpill",
+        ),
+        (
+            "SELECT a FROM (SELECT a, row_number() OVER (PARTITION BY b ORDER BY a) AS r FROM t) WHERE r <= 2",
+            "FirstRanks: CannotSpill, PackedSort: Sort, RepartitionExec: Exchange",
         ),
         (
             "SELECT sum(a) OVER (PARTITION BY b) FROM t",
