@@ -7,6 +7,7 @@ pub(crate) mod extreme_row;
 pub(crate) mod group_keys;
 pub(crate) mod grouping_sets;
 pub(crate) mod held_filter;
+pub(crate) mod holistic;
 mod interval_total;
 pub(crate) mod mode;
 mod nested_extreme;

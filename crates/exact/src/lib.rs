@@ -124,6 +124,7 @@ mod state;
 pub mod text;
 pub mod types;
 mod walk;
+mod window;
 mod written;
 
 pub use arithmetic::rounding::before_cast;
@@ -131,7 +132,7 @@ pub use comparison::common_type::{MixedTypes, common_type};
 pub use comparison::nan::{one_nan, one_nan_in_rows};
 pub use counting::counted_input;
 pub use join::asof::ASOF;
-pub use join::hash::in_key_order;
+pub use join::hash::{in_key_order, on_threads};
 pub use join::spilling::KeySetExpr;
 pub use memory::cut::{batch_rows, with_batch_rows};
 pub use memory::spill::{Spill, SpillError};

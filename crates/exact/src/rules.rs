@@ -3,6 +3,7 @@
 use crate::aggregate::group_keys::SeparateGroups;
 use crate::aggregate::grouping_sets::GroupingSets;
 use crate::aggregate::held_filter::stays_above;
+use crate::aggregate::holistic::AggregateWholeGroups;
 use crate::aggregate::repeated_keys::OmitRepeatedKeys;
 use crate::aggregate::single_distinct::sums_decimals;
 use crate::arithmetic::rule::ExactArithmetic;
@@ -24,6 +25,7 @@ use crate::memory::windows::AccountWindows;
 use crate::no_columns::LimitWithoutColumns;
 use crate::sort::PackSorts;
 use crate::sort_keys::SortKeys;
+use crate::window::{KeepFirstRanks, RankInBatches};
 use crate::written::WrittenTypes;
 use datafusion::optimizer::OptimizerRule;
 use datafusion::optimizer::analyzer::{Analyzer, AnalyzerRule};
@@ -107,8 +109,15 @@ pub fn physical_rules() -> Vec<PhysicalRule> {
         .position(|rule| rule.name() == "join_selection");
     let place = place.expect("DataFusion has this rule");
     rules.insert(place + 1, Arc::new(SmallerBuildSides));
+    insert_before(
+        &mut rules,
+        "EnsureRequirements",
+        Arc::new(AggregateWholeGroups),
+    );
     insert_before(&mut rules, "EnsureCooperative", Arc::new(YieldAfterJoins));
     insert_before(&mut rules, "SanityCheckPlan", Arc::new(SpillJoins));
+    insert_before(&mut rules, "SanityCheckPlan", Arc::new(KeepFirstRanks));
+    insert_before(&mut rules, "SanityCheckPlan", Arc::new(RankInBatches));
     insert_before(&mut rules, "SanityCheckPlan", Arc::new(AccountWindows));
     insert_before(&mut rules, "SanityCheckPlan", Arc::new(PackSorts));
     rules.push(Arc::new(LimitWithoutColumns));

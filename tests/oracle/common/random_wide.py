@@ -21,6 +21,7 @@ class WideGenerator(QueryGenerator):
         if self.random.random() < 0.4:
             return super().query()
         kinds = [self.windows, self.windows, self.windows, self.grouping_sets, self.filtered, self.distinct_on]
+        kinds += [self.first_ranks, self.first_ranks, self.grouped_union]
         kinds += [self.whole_rows, self.functions, self.functions, self.correlated, self.correlated, self.common_tables]
         kinds += [self.joins, self.joins, self.execute, self.inequality, self.top, self.recursive, self.texts_of_groups]
         return self.random.choice(kinds)()
@@ -72,6 +73,36 @@ class WideGenerator(QueryGenerator):
         if draw < 0.5:
             return f"{call} OVER ({partition}ORDER BY {key} {way})"
         return f"{call} OVER ({total} {self.frame()})"
+
+    def first_ranks(self):
+        """The first rows of each partition, by one rank or two."""
+        table = self.table()
+        columns, number = table.columns, self.random.choice([1, 1, 2, 3, 10, 100])
+        keys = [self.key(columns) for _ in range(self.random.choice([0, 1, 1, 2]))]
+        partition = f"PARTITION BY {', '.join(keys)} " if keys else ""
+        key = self.column(columns).name
+        order = f"{key} {self.random.choice(['ASC', 'DESC'])} NULLS {self.random.choice(['FIRST', 'LAST'])}"
+        total = f"{order}, {id_of(table)} {self.random.choice(['ASC', 'DESC'])}"
+        ranks = [f"row_number() OVER ({partition}ORDER BY {total})"]
+        if self.random.random() < 0.5:
+            rank = self.random.choice(["rank()", "dense_rank()"])
+            ranks = [f"{rank} OVER ({partition}ORDER BY {order})"] + ranks * self.random.choice([0, 1])
+        inner = f"SELECT {self.named([id_of(table)] + ranks)} FROM {table.name}{self.where(columns)}"
+        first = self.random.choice(["c1 <= {}", "c1 < {} + 1", "c1 = {}", "{} >= c1"]).format(number)
+        first += self.random.choice(["", "", " AND c0 % 3 = 1"])
+        return Query(f"SELECT * FROM ({inner}) AS w WHERE {first}")
+
+    def grouped_union(self):
+        """Groups of the rows of several tables."""
+        kinds = [self.random.choice(["integer", "string", "day", "flag"]), "integer"]
+        sides = []
+        for _ in range(self.random.randint(2, 3)):
+            table = self.table(20_000)
+            items = [self.plain(table.columns, kind) for kind in kinds]
+            sides.append(f"SELECT {self.named(items)} FROM {table.name}{self.where(table.columns)}")
+        union = " UNION ALL ".join(sides)
+        call = self.random.choice(["count(*)", "sum(c1)", "min(c1)", "max(c1)", "count(c1)", "count(DISTINCT c1)"])
+        return Query(f"SELECT c0, {call} AS n FROM ({union}) AS u GROUP BY c0")
 
     def frame(self):
         starts = ["UNBOUNDED PRECEDING", "3 PRECEDING", "1 PRECEDING", "CURRENT ROW"]
