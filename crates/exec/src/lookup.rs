@@ -62,8 +62,59 @@ enum RelationKeys {
 pub(crate) struct Joined {
     pub(crate) array: ArrayRef,
     /// Its values as stored, if they are integers.
-    integers: Option<Vec<i64>>,
-    range: OnceLock<Option<(i64, i64)>>,
+    integers: Option<Integers>,
+}
+
+/// Integers by their places, as narrow as they allow: what is looked at for every row should fit into the nearest
+/// cache.
+#[derive(Debug)]
+struct Integers {
+    least: i64,
+    greatest: i64,
+    stored: StoredIntegers,
+}
+
+#[derive(Debug)]
+enum StoredIntegers {
+    /// By how much each is greater than the least.
+    Distances(NumberTable),
+    Whole(Vec<i64>),
+}
+
+impl Integers {
+    fn new(values: Vec<i64>) -> Self {
+        let least = values.iter().min().copied().unwrap_or(0);
+        let greatest = values.iter().max().copied().unwrap_or(0);
+        let stored = match u32::try_from(greatest.abs_diff(least)) {
+            Ok(most) => {
+                let distances = values.iter().map(|value| value.abs_diff(least) as u32);
+                let entries = distances.enumerate();
+                let table = NumberTable::new(values.len(), most, entries, None);
+                StoredIntegers::Distances(table)
+            }
+            Err(_) => StoredIntegers::Whole(values),
+        };
+        Integers {
+            least,
+            greatest,
+            stored,
+        }
+    }
+
+    fn at(&self, places: &[u32]) -> Vec<i64> {
+        let mut values = Vec::with_capacity(places.len());
+        let places = places.iter().map(|&place| place as usize);
+        match &self.stored {
+            StoredIntegers::Distances(table) => {
+                table.each(places, &mut values);
+                values
+                    .iter_mut()
+                    .for_each(|value: &mut i64| *value += self.least);
+            }
+            StoredIntegers::Whole(whole) => values.extend(places.map(|place| whole[place])),
+        }
+        values
+    }
 }
 
 impl CompiledLookup {
@@ -179,40 +230,36 @@ impl CompiledLookup {
 impl Joined {
     fn new(array: ArrayRef) -> Self {
         Joined {
-            integers: stored_integers(&array),
+            integers: stored_integers(&array).map(Integers::new),
             array,
-            range: OnceLock::new(),
         }
     }
 
     /// The same behind a row of NULL.
     fn behind_null(array: &ArrayRef) -> Result<Self, ArrowError> {
         let null = new_null_array(array.data_type(), 1);
-        let mut joined = Joined::new(concat(&[&null, array])?);
-        if let Some([null, first, ..]) = joined.integers.as_deref_mut() {
+        let array = concat(&[&null, array])?;
+        let mut integers = stored_integers(&array);
+        if let Some([null, first, ..]) = integers.as_deref_mut() {
             // So that the range is that of the others.
             *null = *first;
         }
-        Ok(joined)
+        Ok(Joined {
+            integers: integers.map(Integers::new),
+            array,
+        })
     }
 
     /// The least and the greatest of its integers.
     pub(crate) fn range(&self) -> Option<(i64, i64)> {
-        *self.range.get_or_init(|| {
-            let integers = self.integers.as_ref()?;
-            let least = integers.iter().min().copied();
-            let greatest = integers.iter().max().copied();
-            Some(least.zip(greatest).unwrap_or((0, 0)))
-        })
+        let integers = self.integers.as_ref()?;
+        Some((integers.least, integers.greatest))
     }
 
     /// The integers of the rows at these places.
     pub(crate) fn integers(&self, places: &[u32]) -> Vec<i64> {
         let integers = self.integers.as_ref().expect("a column of integers");
-        places
-            .iter()
-            .map(|&place| integers[place as usize])
-            .collect()
+        integers.at(places)
     }
 
     /// The validity of the rows at these places.

@@ -2,7 +2,8 @@
 //! be the AEUs of this machine or the nodes of a cluster.
 
 use crate::{Access, Fragment, FragmentError, PhaseCounts, Phases};
-use arrow_array::RecordBatch;
+use arrow_array::{RecordBatch, StringViewArray};
+use eris_types::{ColumnId, ObjectId};
 use futures::Stream;
 use serde::Serialize;
 use std::fmt::Debug;
@@ -20,6 +21,12 @@ pub trait Executor: Debug + Send + Sync {
     /// one may wait until there is room in another. All partial aggregates of a group arrive on one stream. Returns at
     /// once, before any row was read.
     fn execute(&self, fragment: Arc<Fragment>, streams: usize) -> Result<Execution, FragmentError>;
+
+    /// All strings that rows of a text column may have, each once, if that is known without reading rows. There may be
+    /// others among them. What is computed of these, in this order, is [looked up](crate::Lookup) fastest.
+    fn strings(&self, _object: ObjectId, _column: ColumnId) -> Option<StringViewArray> {
+        None
+    }
 
     /// The index by which it would find the fragment's rows now; `None`: it would read all.
     fn access(&self, _fragment: &Fragment) -> Option<Access> {

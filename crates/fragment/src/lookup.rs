@@ -30,7 +30,7 @@ pub struct Lookup {
     pub rows: RecordBatch,
     /// Whether rows stay that have no match.
     pub outer: bool,
-    /// The keys as a set, unless they are no keys.
+    /// The keys as a set, if they are keys and anybody may ask for it.
     #[serde(skip)]
     set: Option<Arc<KeySet>>,
 }
@@ -83,6 +83,16 @@ impl Lookup {
         }
     }
 
+    /// The same of an outer join whose relation has each key once: nobody asks for its keys.
+    pub fn of_each_value(column: usize, rows: RecordBatch) -> Self {
+        Lookup {
+            column,
+            rows,
+            outer: true,
+            set: None,
+        }
+    }
+
     /// The same as an outer join.
     pub fn into_outer(self) -> Self {
         Lookup {
@@ -99,17 +109,12 @@ impl Lookup {
         }
     }
 
-    /// Whether its keys can be looked up.
-    pub fn has_keys(&self) -> bool {
-        self.set.is_some()
-    }
-
-    /// The keys of which a row must have one to pass; `None` if every row passes.
+    /// The keys of which a row must have one to pass; `None` if every row passes, or if they are no keys.
     pub fn required(&self) -> Option<&KeySet> {
         self.set.as_deref().filter(|_| !self.outer)
     }
 
-    /// Whether each key occurs once; of values that are no keys this is not known.
+    /// Whether each key occurs once; values without a set are taken to do so.
     pub fn is_unique(&self) -> bool {
         let rows = self.rows.num_rows() as u64;
         self.set.as_ref().is_none_or(|set| set.len() == rows)

@@ -323,10 +323,14 @@ impl From<Told> for SqlError {
 
 impl From<FragmentError> for SqlError {
     fn from(error: FragmentError) -> Self {
-        if let FragmentError::Evaluation(inner) = &error
-            && let Some(told) = error_text::tell(&in_sql(&inner.to_string()))
-        {
-            return told.into();
+        if let FragmentError::Evaluation(inner) = &error {
+            let text = match inner.downcast_ref::<DataFusionError>() {
+                Some(error) => innermost(error),
+                None => in_sql(&inner.to_string()),
+            };
+            if let Some(told) = error_text::tell(&text) {
+                return told.into();
+            }
         }
         let hint = matches!(error, FragmentError::OutOfMemory(_)).then_some(MORE_MEMORY);
         Self::new(SqlErrorKind::Fragment(error)).with_hint(hint)

@@ -10,12 +10,15 @@
 
 pub(crate) mod aggregate_rule;
 pub(crate) mod answers;
+pub(crate) mod computed_filter;
+pub(crate) mod dictionary_exec;
 pub(crate) mod dynamic_filter;
 pub(crate) mod files;
 pub(crate) mod fragment_exec;
 pub(crate) mod group_keys;
 mod join_order;
 pub(crate) mod merge_groups;
+mod one_column;
 pub(crate) mod order_rule;
 mod origin;
 pub(crate) mod parameter;

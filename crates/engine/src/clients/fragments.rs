@@ -26,6 +26,7 @@ use crate::protocol::copies::Copies;
 use crate::protocol::run::{ResultReceiver, Run, Share};
 use crate::protocol::runs::Scan;
 use crate::tasks::owner::Owner;
+use arrow_array::StringViewArray;
 use arrow_schema::{DataType, SchemaRef};
 use eris_aeu::Runtime;
 use eris_column::CHUNK_ROWS;
@@ -35,7 +36,7 @@ use eris_fragment::{
     Output,
 };
 use eris_home::BUFFERS;
-use eris_types::AeuId;
+use eris_types::{AeuId, ColumnId, ObjectId};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -62,6 +63,12 @@ impl Executor for Engine {
     ) -> Result<Execution, FragmentError> {
         assert!(stream_count > 0, "a fragment needs a stream to send to");
         self.shared().execute(&fragment, stream_count)
+    }
+
+    fn strings(&self, object: ObjectId, column: ColumnId) -> Option<StringViewArray> {
+        let object = self.object(object).ok()?;
+        let dictionary = object.full_dictionary(column.index())?;
+        Some(dictionary.values().clone())
     }
 
     fn access(&self, fragment: &Fragment) -> Option<Access> {

@@ -126,6 +126,7 @@ impl Numbering {
         let is_large = self.bytes + bytes > MANY_BYTES && values as u64 == self.rows;
         if is_large || !pays(values, missing, request.rows, self.rows) {
             self.closed = true;
+            request.object.set_plain(request.column);
             return Ok(Interning::Plain);
         }
         if missing > 0 {

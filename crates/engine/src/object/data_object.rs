@@ -41,6 +41,8 @@ pub(crate) struct DataObject {
     /// Per column, the newest version that its owner has published. Written by that owner alone, and read when a
     /// fragment starts: never on the way of rows.
     dictionaries: Box<[ArcSwapOption<Dictionary>]>,
+    /// Per column, whether some of its text may have no codes, though there is a dictionary.
+    plain: Box<[AtomicBool]>,
     /// Per AEU, what its partition holds: written by the owner after a commit, read by planners.
     statistics: Box<[PublishedStatistics]>,
     /// Per AEU, what it knows of its values: written by the owner now and then, read by planners.
@@ -130,6 +132,7 @@ impl DataObject {
             id,
             name: name.to_owned(),
             dictionaries: texts.collect(),
+            plain: (schema.fields().iter().map(|_| AtomicBool::new(false))).collect(),
             statistics: (0..aeus)
                 .map(|_| PublishedStatistics::new(schema.fields().len()))
                 .collect(),
@@ -309,6 +312,19 @@ impl DataObject {
         let columns = self.dictionaries.iter();
         let newest = |column: &ArcSwapOption<Dictionary>| column.load().as_deref().cloned();
         columns.map(newest).collect()
+    }
+
+    /// The newest published dictionary of a column that has codes for all rows that anybody sees by now.
+    pub fn full_dictionary(&self, column: usize) -> Option<Dictionary> {
+        if self.plain[column].load(Ordering::SeqCst) {
+            return None;
+        }
+        self.dictionaries[column].load().as_deref().cloned()
+    }
+
+    /// From now on, text of a column may have no codes. Said before there are such rows.
+    pub fn set_plain(&self, column: usize) {
+        self.plain[column].store(true, Ordering::SeqCst);
     }
 
     /// Makes a dictionary known to fragments that start from now on.

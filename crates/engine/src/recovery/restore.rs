@@ -207,6 +207,9 @@ impl Nodes<'_> {
         let rows = object.total_rows();
         for (column, dictionary) in object.dictionaries().into_iter().enumerate() {
             let closed = plain[column];
+            if closed {
+                object.set_plain(column);
+            }
             let is_known = |one: &Dictionary| closed || !one.is_empty();
             let Some(dictionary) = dictionary.filter(is_known) else {
                 continue;

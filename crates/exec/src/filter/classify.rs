@@ -83,12 +83,12 @@ impl Filter {
         }
         for lookup in &fragment.lookups {
             let column = lookup.column;
-            if !lookup.has_keys() {
-                let reason = "a lookup by values that are no keys";
-                return Err(FragmentError::Malformed { reason });
+            if lookup.outer {
+                continue;
             }
             let Some(keys) = lookup.required() else {
-                continue;
+                let reason = "a lookup by values that are no keys";
+                return Err(FragmentError::Malformed { reason });
             };
             let joined = joined_fields(&lookup.rows).map(|field| field.name().clone());
             sorter.kind = key_phase(column, keys, joined.collect());

@@ -4,7 +4,7 @@
 //! dense   table[key - first], one entry for each key between the least and the greatest   if these lie close together
 //! hash    key ─hash─▶ number                                                              otherwise
 //! order   table[ordinal] for chunks that are stored by an order of keys
-//! strings table[code] where the column has codes, a hash table where it has none
+//! strings table[code] where the column has codes, or the code itself; a hash table where it has none
 //! ```
 //!
 //! A dense table has entries of one, two or four bytes, whatever its numbers need: what is looked at for every row
@@ -44,9 +44,21 @@ enum MappedKeys {
         memory: Option<TableMemory>,
     },
     Strings {
-        by_code: NumberTable,
-        by_string: HashMap<Box<str>, u32>,
+        keys: StringViewArray,
+        /// One per key.
+        numbers: Vec<u32>,
+        by_code: ByCode,
+        /// For chunks without codes.
+        by_string: OnceLock<HashMap<Box<str>, u32>>,
     },
+}
+
+/// The numbers of codes.
+#[derive(Debug)]
+enum ByCode {
+    /// The code itself, and so much.
+    Code(u32),
+    Table(NumberTable),
 }
 
 /// The numbers of integers.
@@ -114,28 +126,34 @@ impl KeyMap {
         dictionary: Option<&Dictionary>,
         memory: Option<&TableMemory>,
     ) -> Self {
-        let strings: &StringViewArray = keys.as_string_view();
-        let codes = |dictionary: &Dictionary| {
-            let code = |place| dictionary.code(strings.value(place));
-            let codes = (0..strings.len()).filter_map(|place| Some((place, code(place)?)));
-            codes
-                .map(|(place, code)| (code.index(), number(place)))
-                .collect::<Vec<_>>()
-        };
+        let keys = keys.as_string_view().clone();
+        let numbers: Vec<u32> = (0..keys.len()).map(number).collect();
         let by_code = match dictionary {
-            Some(dictionary) => {
-                let codes = codes(dictionary);
-                let most = codes.iter().map(|&(_, number)| number).max();
-                let most = most.unwrap_or(0);
-                NumberTable::new(dictionary.len(), most, codes.into_iter(), memory)
+            // What was computed of all its strings is in the order of their codes.
+            Some(dictionary) if keys.views().ptr_eq(dictionary.values().views()) => {
+                let first = numbers.first().copied().unwrap_or(0);
+                let is_place = |(place, &number)| number == place + first;
+                match (0..).zip(&numbers).all(is_place) {
+                    true => ByCode::Code(first),
+                    false => ByCode::Table(NumberTable::of(&numbers, memory)),
+                }
             }
-            None => NumberTable::of(&[], None),
+            Some(dictionary) => {
+                let entry = |(place, &number): (usize, &u32)| {
+                    let code = dictionary.code(keys.value(place))?;
+                    Some((code.index(), number))
+                };
+                let entries = numbers.iter().enumerate().filter_map(entry);
+                let len = dictionary.len();
+                ByCode::Table(NumberTable::new(len, most(&numbers), entries, memory))
+            }
+            None => ByCode::Code(0),
         };
-        let by_string =
-            (0..strings.len()).map(|place| (strings.value(place).into(), number(place)));
         KeyMap::new(MappedKeys::Strings {
-            by_string: by_string.collect(),
+            keys,
+            numbers,
             by_code,
+            by_string: OnceLock::new(),
         })
     }
 
@@ -176,9 +194,14 @@ impl KeyMap {
                 }
                 ByKey::Hash(map) => out.extend(found.iter().map(|key| T::from(map[key]))),
             },
-            MappedKeys::Strings { by_code, .. } => {
-                self.each(by_code, found.iter().map(|&code| code as usize), out);
-            }
+            MappedKeys::Strings { by_code, .. } => match by_code {
+                ByCode::Code(first) => {
+                    out.extend(found.iter().map(|&code| T::from(code as u32 + first)));
+                }
+                ByCode::Table(table) => {
+                    self.each(table, found.iter().map(|&code| code as usize), out);
+                }
+            },
         }
     }
 
@@ -215,14 +238,28 @@ impl KeyMap {
         keys: &StringViewArray,
         out: &mut Vec<T>,
     ) {
-        let MappedKeys::Strings { by_string, .. } = &self.keys else {
+        let MappedKeys::Strings {
+            keys: mapped,
+            numbers,
+            by_string,
+            ..
+        } = &self.keys
+        else {
             unreachable!("strings are no integers");
         };
-        let number = |row| by_string.get(keys.value(row)).copied();
-        let number = |row| match number(row) {
-            Some(number) => number,
+        let by_string = by_string.get_or_init(|| {
+            let pairs = numbers.iter().enumerate();
+            let pairs = pairs.map(|(place, &number)| (mapped.value(place).into(), number));
+            pairs.collect()
+        });
+        let number = |row| match by_string.get(keys.value(row)) {
+            Some(&number) => number,
             None if self.zero_for_others => 0,
             None => panic!("a key that the map does not have"),
+        };
+        let number = |row| match keys.is_null(row) {
+            true => 0,
+            false => number(row),
         };
         out.extend((0..keys.len()).map(|row| T::from(number(row))));
     }

@@ -13,6 +13,7 @@
 mod computed;
 mod early;
 mod sets;
+mod unions;
 
 use crate::plan::fragment_exec::FragmentExec;
 use crate::plan::merge_groups::MergeGroupsExec;
@@ -76,6 +77,9 @@ fn pushed(
         if let Some(regrouped) = sets::regrouped(aggregate_now, aggregate)? {
             return Ok(Some(regrouped));
         }
+    }
+    if let Some(union) = unions::below_union(aggregate)? {
+        return Ok(Some(union));
     }
     early::below_join(aggregate)
 }

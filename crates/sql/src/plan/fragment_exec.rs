@@ -8,6 +8,7 @@ mod plan_node;
 mod result_stream;
 mod star;
 
+use crate::plan::dictionary_exec::DictionaryExec;
 use crate::plan::run::FragmentRun;
 use crate::plan::scan::Scan;
 use crate::plan::translate::Scope;
@@ -28,7 +29,7 @@ use eris_exact::scalar;
 use eris_fragment::{
     Access, BinaryOp, Estimate, Execution, Expr, FragmentError, FragmentReport, Order, Output, Type,
 };
-pub(crate) use star::{BuildSide, SideJoin, Star};
+pub(crate) use star::{BuildSide, JoinRules, SideJoin, Star};
 use star::{BuildSides, into_fragment_error};
 use std::sync::{Arc, Mutex};
 
@@ -43,6 +44,8 @@ pub(crate) struct FragmentExec {
     order: Option<Order>,
     /// What is joined to its rows.
     star: Option<Arc<Star>>,
+    /// Whether functions may be computed once for each value of a column. A value that no row has may make them fail.
+    computes_values: bool,
     /// Filters over the output's columns that become known while the plan runs.
     dynamic: Vec<Arc<dyn PhysicalExpr>>,
     schema: SchemaRef,
@@ -118,6 +121,7 @@ impl FragmentExec {
             output,
             order: None,
             star: None,
+            computes_values: true,
             dynamic: Vec::new(),
             schema,
             properties: Arc::new(properties),
@@ -131,6 +135,7 @@ impl FragmentExec {
         let fragment = Self::new(Arc::clone(&self.scan), self.filter.clone(), output, schema);
         FragmentExec {
             star: self.star.clone(),
+            computes_values: self.computes_values,
             ..fragment
         }
     }
@@ -173,6 +178,11 @@ impl FragmentExec {
             runs: Arc::default(),
             ..FragmentExec::clone(&self)
         })
+    }
+
+    /// Whether functions of its columns may be computed once for each value.
+    pub fn computes_values(&self) -> bool {
+        self.computes_values
     }
 
     /// Whether it yields groups by keys.
@@ -437,6 +447,9 @@ pub(crate) fn over_scans(
 ) -> Option<Arc<dyn ExecutionPlan>> {
     if let Some(fragment) = plan.downcast_ref::<FragmentExec>() {
         return Some(Arc::new(fragment.over(scans)?));
+    }
+    if let Some(dictionary) = plan.downcast_ref::<DictionaryExec>() {
+        return Some(Arc::new(dictionary.on(scans)?));
     }
     let inputs = plan.children().into_iter();
     let inputs = inputs.map(|input| over_scans(input, scans));

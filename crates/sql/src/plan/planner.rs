@@ -4,6 +4,8 @@ use crate::catalog::{CATALOG, SCHEMA};
 use crate::context::Variables;
 use crate::error::SqlError;
 use crate::plan::aggregate_rule::PushAggregates;
+use crate::plan::computed_filter::ComputeFilters;
+use crate::plan::fragment_exec::JoinRules;
 use crate::plan::join_order::JoinOrder;
 use crate::plan::order_rule::TellOrder;
 use crate::plan::star_rule::StarJoins;
@@ -28,7 +30,8 @@ fn config(variables: &Variables) -> SessionConfig {
     let mut config = eris_exact::session_config()
         .with_default_catalog_and_schema(CATALOG, SCHEMA)
         .with_create_default_catalog_and_schema(false)
-        .with_information_schema(false);
+        .with_information_schema(false)
+        .with_extension(Arc::new(JoinRules(rules_without_stars())));
     variables.apply(&mut config);
     config
 }
@@ -43,8 +46,9 @@ fn physical_rules() -> Vec<PhysicalRule> {
 
 /// The same, but for joins that become part of fragments: aggregates move into the scan before exchanges are added, and
 /// scans tell their order once all operators are there.
-pub(crate) fn rules_without_stars() -> Vec<PhysicalRule> {
+fn rules_without_stars() -> Vec<PhysicalRule> {
     let mut rules = eris_exact::physical_rules();
+    insert_before(&mut rules, "EnsureRequirements", Arc::new(ComputeFilters));
     insert_before(&mut rules, "EnsureRequirements", Arc::new(PushAggregates));
     insert_before(&mut rules, "spill_joins", Arc::new(TellOrder));
     rules.push(Arc::new(ContainDamage));

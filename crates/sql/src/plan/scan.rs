@@ -7,6 +7,7 @@ use crate::plan::statistics::TableStatistics;
 use crate::plan::translate::Scope;
 use crate::progress::Progress;
 use async_trait::async_trait;
+use datafusion::arrow::array::StringViewArray;
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::error::Result;
@@ -68,6 +69,12 @@ impl Scan {
             true => ColumnId(column as u32),
             false => ColumnId::ROW_ID,
         }
+    }
+
+    /// All strings that a column's rows may have, in the order of their codes; `None` if that is not known.
+    pub fn strings(&self, column: usize) -> Option<StringViewArray> {
+        let (object, column) = (self.table.object, self.column_id(column));
+        self.executor.strings(object, column)
     }
 
     /// Where the plan's parameters begin among the types.

@@ -267,7 +267,7 @@ fn large_sides(spine: &Spine) -> Result<Vec<usize>> {
     for (rows, number, column) in sides {
         let side = &spine.build_sides[number];
         let times = match side.join {
-            SideJoin::Semi => TIMES_IF_CHEAP,
+            SideJoin::Semi | SideJoin::Passing => TIMES_IF_CHEAP,
             SideJoin::Inner | SideJoin::Outer | SideJoin::Computed => TIMES,
         };
         let is_large = |rows: usize| {

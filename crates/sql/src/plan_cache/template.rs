@@ -5,6 +5,7 @@ use super::point::Point;
 use crate::catalog::{Contents, Table};
 use crate::context::StatementContext;
 use crate::context::Variables;
+use crate::plan::dictionary_exec::DictionaryExec;
 use crate::plan::fragment_exec::{FragmentExec, over_scans};
 use crate::plan::parameter;
 use crate::plan::planning;
@@ -210,6 +211,9 @@ fn only_fragments(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let children = plan.children();
     if let Some(fragment) = plan.downcast_ref::<FragmentExec>() {
         return fragment.has_constant_filters() && children.into_iter().all(only_fragments);
+    }
+    if plan.is::<DictionaryExec>() {
+        return true;
     }
     // A sort with a limit remembers what it need not look at.
     let begins_anew =

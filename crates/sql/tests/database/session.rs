@@ -88,7 +88,7 @@ fn what_fragments_can_do_is_in_the_fragments() {
 
         let plan = lines(
             &session,
-            "EXPLAIN SELECT v + 1 AS w FROM fact WHERE length(t) > 1 LIMIT 3",
+            "EXPLAIN SELECT v + 1 AS w FROM fact WHERE length(concat(t, v)) > 1 LIMIT 3",
         )
         .await;
         assert_eq!(
@@ -159,7 +159,19 @@ fn joins_and_groups_are_in_fragments_as_far_as_they_can() {
                 "SELECT upper(t), sum(v) FROM fact GROUP BY 1",
                 &[
                     "FragmentExec: table=fact, lookups=[each t → (upper(t))], groups=[upper(t)], aggregates=[sum(CAST(v AS BIGINT))], push",
-                    "FragmentExec: table=fact, groups=[t], aggregates=[], push",
+                ],
+            ),
+            (
+                "SELECT factorial(k), sum(v) FROM fact GROUP BY 1",
+                &[
+                    "FragmentExec: table=fact, lookups=[each k → (factorial(CAST(k AS Int64)))], groups=[factorial(CAST(k AS Int64))], aggregates=[sum(CAST(v AS BIGINT))], push",
+                    "FragmentExec: table=fact, groups=[k], aggregates=[], push",
+                ],
+            ),
+            (
+                "SELECT count(*) FROM fact WHERE upper(t) LIKE 'A%' AND v > 3",
+                &[
+                    "FragmentExec: table=fact, filter=[v > 3], lookups=[passing t], groups=[], aggregates=[count(*)], push",
                 ],
             ),
         ] {

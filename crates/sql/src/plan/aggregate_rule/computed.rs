@@ -7,20 +7,22 @@
 //!                                                       FragmentExec t: groups=[s]
 //! ```
 //!
+//! If the column's dictionary has all strings, they come [from there](DictionaryExec), and need not be so few.
+//!
 //! It is a [star join](crate::plan::star_rule) with a relation that is made for it. So the fragment groups by numbers,
 //! whatever the function is. What the function says of NULL has to be NULL, for rows with NULL find nothing. If the
 //! function fails for any of the values, all is executed as it was planned: the row may not be asked for at all.
 
+use crate::plan::dictionary_exec::{DictionaryExec, has_few_strings};
 use crate::plan::fragment_exec::{BuildSide, FragmentExec, SideJoin, Star};
-use crate::plan::parameter::PlanParameter;
+use crate::plan::one_column::{of_null, on_column, only_column};
 use crate::plan::translate::is_key;
-use datafusion::arrow::array::{RecordBatch, new_null_array};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
+use datafusion::physical_expr::PhysicalExprRef;
 use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
 use datafusion::physical_expr::expressions::{CaseExpr, Column};
-use datafusion::physical_expr::{PhysicalExprRef, ScalarFunctionExpr};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode, PhysicalGroupBy};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
@@ -45,7 +47,7 @@ pub(super) fn with_computed(aggregate: &AggregateExec) -> Result<Option<Aggregat
     let Some(fragment) = fragment.downcast_ref::<FragmentExec>() else {
         return Ok(None);
     };
-    let Some(columns) = fragment.open_rows() else {
+    let Some(columns) = fragment.open_rows().filter(|_| fragment.computes_values()) else {
         return Ok(None);
     };
     let mut computing = Computing {
@@ -98,6 +100,8 @@ struct Computed {
     place: usize,
     field: FieldRef,
     data_type: Type,
+    /// Whether the values are known without reading rows.
+    has_strings: bool,
 }
 
 impl Computing<'_> {
@@ -113,7 +117,7 @@ impl Computing<'_> {
         let replaced = inlined.transform_down(|part| {
             let is_known = fragment.scope(&schema, &inputs).translate(&part).is_some();
             // Fragments compute CASE row by row.
-            let computed = match is_known && !part.is::<CaseExpr>() {
+            let computed = match is_known && !part.exists(|one| Ok(one.is::<CaseExpr>()))? {
                 true => None,
                 false => self.computed(&part, &schema)?,
             };
@@ -189,9 +193,14 @@ impl Computing<'_> {
         let (true, Ok(data_type)) = (is_result(&result), Type::try_from(&result)) else {
             return Ok(None);
         };
-        let is_few = values <= VALUES && values * ROWS_PER_VALUE <= self.fragment.expected_rows();
+        let rows = self.fragment.expected_rows();
+        let has_strings = *of_column == Type::String && has_few_strings(scan, column, rows);
+        let is_few = has_strings || values <= VALUES && values * ROWS_PER_VALUE <= rows;
         let is_of_key = is_key(of_column) || *of_column == Type::String;
-        if !is_few || !is_of_key || !is_null_of_null(function, place, schema)? {
+        if !is_few
+            || !is_of_key
+            || !(of_null(function, place, schema)?.is_some_and(|result| result.is_null(0)))
+        {
             return Ok(None);
         }
         let nullable = function.nullable(schema)?;
@@ -203,6 +212,7 @@ impl Computing<'_> {
             place,
             field: Arc::new(Field::new(name, result, nullable)),
             data_type,
+            has_strings,
         }))
     }
 
@@ -237,6 +247,14 @@ impl Computed {
     fn side(&self, fragment: &FragmentExec, schema: &SchemaRef) -> Result<BuildSide> {
         let field = Arc::clone(&schema.fields()[self.place]);
         let name = field.name().clone();
+        if self.has_strings {
+            let function = on_column(&self.function, &name, 0)?;
+            let result = Arc::clone(&self.field);
+            let strings = DictionaryExec::new(fragment.scan(), self.column, function, result);
+            if let Some(strings) = strings {
+                return Ok(self.of_plan(Arc::new(strings)));
+            }
+        }
         let values = fragment.distinct(self.column, field);
         let schema = values.schema();
         let key: PhysicalExprRef = Arc::new(Column::new(&name, 0));
@@ -249,13 +267,18 @@ impl Computed {
             ProjectionExpr::new(key, name),
             ProjectionExpr::new(result, self.field.name().clone()),
         ];
-        Ok(BuildSide {
-            plan: Arc::new(ProjectionExec::try_new(columns, Arc::new(values))?),
+        let values = ProjectionExec::try_new(columns, Arc::new(values))?;
+        Ok(self.of_plan(Arc::new(values)))
+    }
+
+    fn of_plan(&self, plan: Arc<dyn ExecutionPlan>) -> BuildSide {
+        BuildSide {
+            plan,
             column: self.column,
             types: vec![self.data_type.clone()],
             join: SideJoin::Computed,
             origin: None,
-        })
+        }
     }
 }
 
@@ -273,35 +296,6 @@ fn inlined(expr: &PhysicalExprRef, projection: &ProjectionExec) -> Result<Physic
     replaced.data()
 }
 
-/// The only column that an expression depends on.
-fn only_column(expr: &PhysicalExprRef) -> Result<Option<usize>> {
-    let (mut only, mut fits) = (None, true);
-    expr.apply(|part| {
-        if let Some(column) = part.downcast_ref::<Column>() {
-            fits &= *only.get_or_insert(column.index()) == column.index();
-        }
-        let function = part.downcast_ref::<ScalarFunctionExpr>();
-        fits &= function.is_none_or(|of| !of.fun().inner().is::<PlanParameter>());
-        fits &= !part.is_volatile_node();
-        Ok(match fits {
-            true => TreeNodeRecursion::Continue,
-            false => TreeNodeRecursion::Stop,
-        })
-    })?;
-    Ok(only.filter(|_| fits))
-}
-
-/// The expression of its only column at another place.
-fn on_column(expr: &PhysicalExprRef, name: &str, place: usize) -> Result<PhysicalExprRef> {
-    let moved = Arc::clone(expr).transform_up(|part| {
-        Ok(match part.is::<Column>() {
-            true => Transformed::yes(Arc::new(Column::new(name, place)) as _),
-            false => Transformed::no(part),
-        })
-    });
-    moved.data()
-}
-
 /// Whether a result can be kept beside a key.
 fn is_result(data_type: &DataType) -> bool {
     use DataType::{Boolean, Date32, Timestamp, Utf8View};
@@ -309,15 +303,4 @@ fn is_result(data_type: &DataType) -> bool {
         || data_type.is_floating()
         || data_type.is_decimal()
         || matches!(data_type, Boolean | Date32 | Timestamp(..) | Utf8View)
-}
-
-/// Whether the function of NULL is NULL.
-fn is_null_of_null(function: &PhysicalExprRef, place: usize, schema: &Schema) -> Result<bool> {
-    let field = schema.field(place);
-    let nulls = new_null_array(field.data_type(), 1);
-    let schema = Schema::new(vec![Field::new("value", field.data_type().clone(), true)]);
-    let row = RecordBatch::try_new(Arc::new(schema), vec![nulls])?;
-    let result = on_column(function, "value", 0)?.evaluate(&row);
-    let result = result.and_then(|value| value.into_array(1));
-    Ok(result.is_ok_and(|value| value.is_null(0)))
 }

@@ -116,6 +116,7 @@ impl FragmentExec {
                     let outer = match build_side.join {
                         SideJoin::Outer => "outer ",
                         SideJoin::Computed => "each ",
+                        SideJoin::Passing => "passing ",
                         SideJoin::Inner | SideJoin::Semi => "",
                     };
                     match columns.is_empty() {

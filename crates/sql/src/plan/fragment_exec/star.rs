@@ -11,7 +11,7 @@
 use super::columns::expressions;
 use super::{FragmentExec, over_scans};
 use crate::maintenance::recoding::{Join, Sizes};
-use crate::plan::planner::rules_without_stars;
+use crate::plan::dictionary_exec::DictionaryExec;
 use crate::plan::scan::Scan;
 use crate::plan::statistics::JoinedRows;
 use datafusion::arrow::array::{Array, RecordBatch};
@@ -28,7 +28,7 @@ use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::{
     ExecutionPlan, ExecutionPlanProperties, Partitioning, execute_stream,
 };
-use eris_exact::in_key_order;
+use eris_exact::{PhysicalRule, in_key_order};
 use eris_fragment::{
     AggregateFunction, Execution, Expr, FragmentError, FragmentReport, FragmentStream, KeySet,
     Lookup, Output, Probe, Type, with_few_buffers,
@@ -47,6 +47,9 @@ const HEADROOM: usize = 1 << 20;
 
 /// So many rows are brought together by their keys before the fragment begins, by all threads.
 const MANY_ROWS: usize = 1 << 16;
+
+/// The rules for joins that are executed as they were planned: an extension of the session's settings.
+pub(crate) struct JoinRules(pub Vec<PhysicalRule>);
 
 /// What is joined to a fragment's rows.
 #[derive(Clone, Debug)]
@@ -84,6 +87,8 @@ pub(crate) enum SideJoin {
     Outer,
     /// The same with what is computed of all values of the fact's column: if that fails, nobody may have asked for it.
     Computed,
+    /// As for semi-joins, with the values of the fact's column for which a condition holds: if that fails, the same.
+    Passing,
 }
 
 /// The rows of all sides.
@@ -95,7 +100,8 @@ pub(super) struct BuildSides {
 
 struct BuildRows {
     rows: RecordBatch,
-    keys: KeySet,
+    /// `None` if nobody asks for them.
+    keys: Option<KeySet>,
     column: usize,
     /// Each key is there once, or it does not matter how often.
     unique: bool,
@@ -122,7 +128,7 @@ impl SideJoin {
                 let found = rows as f64 / keys;
                 match self {
                     SideJoin::Inner => found,
-                    SideJoin::Semi => found.min(1.0),
+                    SideJoin::Semi | SideJoin::Passing => found.min(1.0),
                     SideJoin::Outer => found.max(1.0),
                     SideJoin::Computed => 1.0,
                 }
@@ -280,7 +286,8 @@ impl Star {
         // Joins of the sides have been executed already, and the same ones are in here: they would go on with what they
         // hold.
         let mut plan = reset_plan_states(Arc::clone(&self.general))?;
-        for rule in rules_without_stars() {
+        let rules = context.session_config().get_extension::<JoinRules>();
+        for rule in rules.iter().flat_map(|rules| &rules.0) {
             plan = rule.optimize(plan, options)?;
         }
         if keys > 0 || plan.output_partitioning().partition_count() != streams {
@@ -317,7 +324,7 @@ impl BuildSide {
         context: &Arc<TaskContext>,
     ) -> Result<Option<BuildRows>> {
         match self.read_rows(held, context).await {
-            Err(_) if self.join == SideJoin::Computed => Ok(None),
+            Err(_) if matches!(self.join, SideJoin::Computed | SideJoin::Passing) => Ok(None),
             rows => rows,
         }
     }
@@ -330,23 +337,42 @@ impl BuildSide {
         let mut stream = execute_stream(Arc::clone(&self.plan), Arc::clone(context))?;
         let mut batches = Vec::new();
         while let Some(batch) = stream.try_next().await? {
-            let bytes = 2 * batch.get_array_memory_size() + BYTES_PER_KEY * batch.num_rows();
+            // The strings of a dictionary are there anyway.
+            let own = match self.plan.is::<DictionaryExec>() {
+                true => (batch.columns()[1..].iter())
+                    .map(|results| results.get_array_memory_size())
+                    .sum(),
+                false => batch.get_array_memory_size(),
+            };
+            let bytes = 2 * own + BYTES_PER_KEY * batch.num_rows();
             if held.try_grow(bytes).is_err() {
                 return Ok(None);
             }
             batches.push(batch);
         }
-        let rows = with_few_buffers(concat_batches(&self.plan.schema(), &batches)?)?;
+        let rows = match &batches[..] {
+            [rows] if self.plan.is::<DictionaryExec>() => rows.clone(),
+            _ => with_few_buffers(concat_batches(&self.plan.schema(), &batches)?)?,
+        };
         drop(batches);
         let rows = with_view_texts(&rows)?;
         let rows = match rows.column(0).null_count() {
             0 => rows,
             _ => filter_record_batch(&rows, &is_not_null(rows.column(0))?)?,
         };
+        if self.join == SideJoin::Computed {
+            return Ok(Some(BuildRows {
+                rows,
+                keys: None,
+                column: self.column,
+                unique: true,
+                outer: true,
+            }));
+        }
         let Some((keys, unique)) = KeySet::of_values(rows.column(0)) else {
             return Ok(None);
         };
-        let unique = unique || self.join == SideJoin::Semi;
+        let unique = unique || matches!(self.join, SideJoin::Semi | SideJoin::Passing);
         if !unique && held.try_grow(BYTES_PER_MATCH * rows.num_rows()).is_err() {
             return Ok(None);
         }
@@ -359,10 +385,10 @@ impl BuildSide {
         };
         Ok(Some(BuildRows {
             rows,
-            keys,
+            keys: Some(keys),
             column: self.column,
             unique,
-            outer: matches!(self.join, SideJoin::Outer | SideJoin::Computed),
+            outer: self.join == SideJoin::Outer,
         }))
     }
 }
@@ -387,7 +413,7 @@ impl BuildSides {
             } = build_side;
             if chosen.is_empty() && (unique || !often_matters) {
                 // Of an outer join, nothing is left then.
-                if !outer {
+                if let Some(keys) = keys.filter(|_| !outer) {
                     probes.push(Probe { column, keys });
                 }
                 continue;
@@ -396,8 +422,11 @@ impl BuildSides {
                 .chain(chosen.iter().map(|column| column + 1))
                 .collect();
             let rows = rows.project(&columns)?;
-            let lookup = Lookup::with_set(column, rows, keys);
-            lookups.push(if outer { lookup.into_outer() } else { lookup });
+            lookups.push(match keys {
+                None => Lookup::of_each_value(column, rows),
+                Some(keys) if outer => Lookup::with_set(column, rows, keys).into_outer(),
+                Some(keys) => Lookup::with_set(column, rows, keys),
+            });
         }
         Ok((lookups, probes))
     }
@@ -426,7 +455,14 @@ impl FragmentExec {
     pub fn star_with(&self, more: Vec<BuildSide>) -> Star {
         match &self.star {
             Some(star) => star.with_sides(more, &self.scan),
-            None => Star::new(more, Arc::new(self.clone()), &self.scan),
+            None => {
+                // It runs if a function of a value has failed, and must not compute the same again.
+                let general = FragmentExec {
+                    computes_values: false,
+                    ..self.clone()
+                };
+                Star::new(more, Arc::new(general), &self.scan)
+            }
         }
     }
 

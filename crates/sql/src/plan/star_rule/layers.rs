@@ -97,7 +97,7 @@ impl Layer {
         let on = on.collect::<Result<Vec<_>>>()?;
         let join_type = match side.join {
             SideJoin::Inner => JoinType::Inner,
-            SideJoin::Semi => JoinType::RightSemi,
+            SideJoin::Semi | SideJoin::Passing => JoinType::RightSemi,
             SideJoin::Outer | SideJoin::Computed => JoinType::Right,
         };
         let join = HashJoinExec::try_new(
