@@ -1,4 +1,5 @@
-//! The memory of the process as the system sees it. One test, so that it has its process for itself.
+//! The memory of the process as the system sees it, with the allocator of all doors. One test, so that it has its
+//! process for itself.
 
 use eris_engine::{Engine, Settings};
 use eris_numa::{HugePages, Topology};
@@ -42,6 +43,7 @@ fn memory_is_given_back_after_drop_failure_and_cancelling() {
         memory_limit: Some(400 * MB),
         database: None,
     };
+    eris_allocator::give_back_soon(settings.memory_limit).unwrap();
     let database = Database::open(Engine::home(settings).unwrap()).unwrap();
     let session = database.session();
     let runtime = tokio::runtime::Builder::new_current_thread()
