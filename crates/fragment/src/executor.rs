@@ -22,8 +22,8 @@ pub trait Executor: Debug + Send + Sync {
     /// once, before any row was read.
     fn execute(&self, fragment: Arc<Fragment>, streams: usize) -> Result<Execution, FragmentError>;
 
-    /// All strings that rows of a text column may have, each once, if that is known without reading rows. There may be
-    /// others among them. What is computed of these, in this order, is [looked up](crate::Lookup) fastest.
+    /// All strings that rows of a text column have, each once; `None` if they are not known without reading rows. Some
+    /// may be of no row. What is computed of this very array is [looked up](crate::Lookup) without hashing.
     fn strings(&self, _object: ObjectId, _column: ColumnId) -> Option<StringViewArray> {
         None
     }

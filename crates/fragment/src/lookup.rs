@@ -83,7 +83,7 @@ impl Lookup {
         }
     }
 
-    /// The same of an outer join whose relation has each key once: nobody asks for its keys.
+    /// An outer join with a relation that has each key once. No set of the keys is made, for nobody asks for it.
     pub fn of_each_value(column: usize, rows: RecordBatch) -> Self {
         Lookup {
             column,
